@@ -30,7 +30,8 @@ VICTIM = """
 import random, sys
 sys.path[:0] = {path!r}
 from pathlib import Path
-from agent.apply import executor, journal, property_files
+from agent.apply import executor, journal
+from agent.apply.properties import property_files
 from agent.model import edits
 from agent.observe.cgroups import cgroup_files
 R = edits.Role

@@ -390,7 +390,8 @@ sys.path[:0] = {path!r}
 from pathlib import Path
 from agent.host import netlink_socket
 from agent.model import cgroup_layout, edits
-from agent.apply import executor, journal, property_files
+from agent.apply import executor, journal
+from agent.apply.properties import property_files
 R = edits.Role
 kept = journal.Journal(Path({folder!r}), "boot")
 kept.load()

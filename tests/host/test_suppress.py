@@ -176,7 +176,8 @@ import sys, itertools
 from pathlib import Path
 sys.path[:0] = {path!r}
 from agent.model import cgroup_layout, edits
-from agent.apply import executor, journal, property_files
+from agent.apply import executor, journal
+from agent.apply.properties import property_files
 groups, base, folder = {groups!r}, {base!r}, {folder!r}
 kept = journal.Journal(Path(folder), "boot")
 there = cgroup_layout.Layout("/sys/fs/cgroup", 1, "systemd", base)

@@ -126,7 +126,8 @@ import random, sys
 sys.path[:0] = {path!r}
 from pathlib import Path
 from agent.model import cgroup_layout, edits
-from agent.apply import executor, journal, property_files
+from agent.apply import executor, journal
+from agent.apply.properties import property_files
 R = edits.Role
 rng = random.Random({seed!r})
 groups, containers, cpus, disk = {groups!r}, {containers!r}, {cpus!r}, {disk!r}
