@@ -133,6 +133,17 @@ def test_a_folder_with_many_modules_is_split() -> None:
     assert {folder: count for folder, count in counted.items() if count > MOST_MODULES} == {}
 
 
+def test_every_late_import_of_the_agent_says_what_memory_it_saves() -> None:
+    late = [
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for path in (ROOT / "agent").rglob("*.py")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if "noqa: PLC0415" in line
+    ]
+    assert late
+    assert [line for line in late if not re.search(r"\d [KM]iB", line)] == []
+
+
 def order(graph: grimp.ImportGraph) -> graphlib.TopologicalSorter[str]:
     """Return the modules in an order in which each could be loaded after what it imports."""
     sorter = graphlib.TopologicalSorter(

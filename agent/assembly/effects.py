@@ -83,7 +83,7 @@ class Outward:
             limits=place.limits,
         )
         if place.kill_at_memory_percent is not None:
-            from agent.apply.evictions import killer  # noqa: PLC0415 - few agents may kill anything
+            from agent.apply.evictions import killer  # noqa: PLC0415 - 68 KiB
 
             rules = killer.Rules(place.kill_at_memory_percent, memory_evict.FOR_USE)
             self._evictor.killer = killer.Killer(lambda: loop.picture, lambda: loop.layout, rules)
@@ -152,7 +152,7 @@ class Outward:
             )
 
     def _tell_pods(self, records: Sequence[audit.Record]) -> None:
-        from agent.report import cache_events  # noqa: PLC0415 - few machines divide their caches
+        from agent.report import cache_events  # noqa: PLC0415 - 74 KiB
 
         if self._pods is None:
             self._pods = cache_events.PodEvents(self._events, lambda: self._loop.picture)

@@ -6,6 +6,7 @@ from typing import Final
 from agent import settings as agent_settings
 from agent.host import file_descriptors
 from agent.observe import collectors
+from agent.observe.cold_memory import cold_memory
 from process.runtime import metrics
 
 Maker = Callable[[agent_settings.MeasureSettings, metrics.Registry], collectors.Collector]
@@ -48,8 +49,6 @@ def _performance(
 def _coldness(
     settings: agent_settings.MeasureSettings, figures: metrics.Registry
 ) -> collectors.Collector:
-    from agent.observe.cold_memory import cold_memory  # noqa: PLC0415 - see above
-
     return cold_memory.Coldness(figures, settings.cold_pages_seconds)
 
 

@@ -10,8 +10,15 @@ from typing import Final, Protocol
 import msgspec
 
 from agent.decide import burst_limiter, eviction, windows
-from agent.decide.strategies import cpu_burst, cpu_evict, cpu_suppress, memory_evict, pressure
-from agent.hooks import batch_resources
+from agent.decide.strategies import (
+    cpu_burst,
+    cpu_evict,
+    cpu_suppress,
+    memory_evict,
+    pressure,
+    sysctls,
+)
+from agent.hooks import batch_resources, cold_pages
 from agent.hooks.cpu import cpu_normalization, cpuset, group_identity
 from agent.model import edits, state, strategy_settings
 from agent.store import time_series
@@ -216,7 +223,7 @@ def _cpuset(look: Look) -> edits.Decision:
 
 
 def _core_sched(look: Look) -> edits.Decision:
-    from agent.hooks.cpu import core_sched  # noqa: PLC0415 - few nodes tell pods apart by core
+    from agent.hooks.cpu import core_sched  # noqa: PLC0415 - 13 KiB
 
     return core_sched.reconcile(look.picture, look.strategies.classes)
 
@@ -272,20 +279,20 @@ def cpu_ratio(picture: state.NodeState) -> float | None:
 
 
 def _memory_qos(look: Look) -> edits.Decision:
-    from agent.decide.strategies import memory_qos  # noqa: PLC0415 - memory QoS is off unless asked for
+    from agent.decide.strategies import memory_qos  # noqa: PLC0415 - 48 KiB
 
     classes, most = look.strategies.classes.memory, look.strategies.overrides
     return memory_qos.decide(look.picture, classes, most)
 
 
 def _blkio(look: Look) -> edits.Decision:
-    from agent.hooks import blkio  # noqa: PLC0415 - few nodes limit disks
+    from agent.hooks import blkio  # noqa: PLC0415 - 44 KiB, few nodes limit disks
 
     return blkio.decide(look.picture, look.strategies.classes)
 
 
 def _resctrl(look: Look) -> edits.Decision:
-    from agent.hooks import resctrl  # noqa: PLC0415 - few processors divide their caches
+    from agent.hooks import resctrl  # noqa: PLC0415 - 64 KiB, few processors divide their caches
 
     classes = cache_classes(look)
     of_pods, most = "Resctrl" in look.enabled, look.strategies.overrides
@@ -298,30 +305,26 @@ def cache_classes(look: Look) -> Mapping[qos.QoS, strategy_settings.Cache]:
 
 
 def _sysctls(look: Look) -> edits.Decision:
-    from agent.decide.strategies import sysctls  # noqa: PLC0415 - few nodes change the host's settings
-
     return sysctls.decide(look.picture, look.strategies.system)
 
 
 def _oom_score(look: Look) -> edits.Decision:
-    from agent.hooks import oom_score  # noqa: PLC0415 - scores are left alone unless asked for
+    from agent.hooks import oom_score  # noqa: PLC0415 - 14 KiB
 
     return oom_score.reconcile(look.picture, look.strategies.overrides)
 
 
 def _cold_pages(look: Look) -> edits.Decision:
-    from agent.hooks import cold_pages  # noqa: PLC0415 - few kernels count idle pages
-
     return cold_pages.decide(look.picture)
 
 
 def _network_qos(look: Look) -> edits.Decision:
-    from agent.hooks.network import network_qos  # noqa: PLC0415 - few nodes share their bandwidth
+    from agent.hooks.network import network_qos  # noqa: PLC0415 - 89 KiB
 
     return network_qos.decide(look.picture, look.strategies)
 
 
 def _terway_qos(look: Look) -> edits.Decision:
-    from agent.hooks.network import terway_qos  # noqa: PLC0415 - few nodes have Terway
+    from agent.hooks.network import terway_qos  # noqa: PLC0415 - 37 KiB, few nodes have Terway
 
     return terway_qos.decide(look.picture, look.strategies)

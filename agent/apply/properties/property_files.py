@@ -69,15 +69,15 @@ class Knobs:
         if role in edits.OF_PROCESSES:
             return self._of_processes(role)
         if role in edits.OF_NETWORK:
-            from agent.apply import traffic_control  # noqa: PLC0415 - few agents speak of the network
+            from agent.apply import traffic_control  # noqa: PLC0415 - 153 KiB
 
             self._interfaces = self._interfaces or traffic_control.Interfaces(self._link)
             return traffic_control.place(role, self._interfaces)
         return partial_properties.place(self._layout, role)
 
     def _of_processes(self, role: edits.Role) -> partial_properties.Place:
-        from agent.apply import processes  # noqa: PLC0415 - most agents change files alone
-        from agent.apply.tasks import kernel  # noqa: PLC0415
+        from agent.apply import processes  # noqa: PLC0415 - 104 KiB, most agents change files alone
+        from agent.apply.tasks import kernel  # noqa: PLC0415 - 33 KiB
 
         self._kernel = self._kernel or kernel.Host()
         return processes.place(self._layout, role, self._kernel)

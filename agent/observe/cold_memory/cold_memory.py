@@ -49,7 +49,7 @@ class Reader:
         return self._found.get(group)
 
     def _look(self, arranged: cgroup_layout.Layout) -> None:
-        from agent.observe.cold_memory import damon, multigen_lru  # noqa: PLC0415 - few agents ask
+        from agent.observe.cold_memory import damon, multigen_lru  # noqa: PLC0415 - 26 KiB
 
         self.source, self.reasons, self._found = "", ["kidled: not there, or not started"], {}
         for name, look in (("generations", multigen_lru.cold), ("damon", damon.cold)):
