@@ -14,7 +14,9 @@ from descheduler.model import nodeinfo, podinfo
 from domain.quota import placement
 
 NAME: Final = "RemoveDuplicates"
-_Key = tuple[str, tuple[tuple[str, str], ...], tuple[str, ...]]
+_Owners = tuple[tuple[str, str], ...]
+"""Kind and name of each."""
+_Key = tuple[str, _Owners, tuple[str, ...]]
 """Namespace, owners and images."""
 
 
@@ -24,6 +26,15 @@ class _Rule:
 
     namespaces: parts.Namespaces | None
     label_selector: None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Feasible:
+    """Nodes that may run the pods of some requirements; shared by all groups that have them."""
+
+    names: Sequence[str]
+    """In order."""
+    rows: protocols.NodeRows
 
 
 class RemoveDuplicates:
@@ -41,47 +52,54 @@ class RemoveDuplicates:
     def balance(self, view: protocols.View, memory: protocols.Memory) -> protocols.Suggestions:
         """Suggest pods that are too many on their node."""
         del memory
-        feasible: dict[placement.Requirements, list[str]] = {}
+        known: dict[placement.Requirements, _Feasible] = {}
         for alike in self._groups(view):
             wanted = alike[0].wanted
-            if wanted not in feasible:
-                feasible[wanted] = [one.name for one in view.nodes if _may_run(wanted, one)]
-            if len(feasible[wanted]) > 1:
-                yield from _spread(view, alike, feasible[wanted])
+            feasible = known.get(wanted)
+            if feasible is None:
+                feasible = known[wanted] = _feasible(view, wanted)
+            if len(feasible.names) > 1:
+                yield from _spread(view, alike, feasible)
         return protocols.NO_MEMORY
 
     def _groups(self, view: protocols.View) -> Iterator[list[podinfo.Pod]]:
         """Yield the pods that are alike, of those of which two share a node."""
         found: dict[_Key, list[podinfo.Pod]] = {}
+        owned: dict[int, _Owners] = {}
         for _, pod in candidates.active(view, _Rule(self._arguments.namespaces)):
-            kinds = {owner.kind for owner in pod.owners}
-            if kinds and kinds.isdisjoint(self._arguments.exclude_owner_kinds):
-                found.setdefault(_key(pod), []).append(pod)
+            # Pods of one controller share what says so.
+            owners = owned.get(id(pod.owners))
+            if owners is None:
+                owners = owned[id(pod.owners)] = self._owners(pod)
+            if owners:
+                found.setdefault((pod.namespace, owners, _images(pod)), []).append(pod)
         for _, alike in sorted(found.items()):
             if len({pod.node for pod in alike}) < len(alike):
                 yield alike
 
+    def _owners(self, pod: podinfo.Pod) -> _Owners:
+        """Return the owners of a pod; none where it is not looked at for one of them."""
+        if any(owner.kind in self._arguments.exclude_owner_kinds for owner in pod.owners):
+            return ()
+        return tuple(sorted((owner.kind, owner.name) for owner in pod.owners))
 
-def _key(pod: podinfo.Pod) -> _Key:
-    owners = tuple(sorted((owner.kind, owner.name) for owner in pod.owners))
-    return pod.namespace, owners, tuple(sorted(one.image for one in pod.containers))
+
+def _images(pod: podinfo.Pod) -> tuple[str, ...]:
+    return tuple(sorted([one.image for one in pod.containers]))
 
 
 def _spread(
-    view: protocols.View, alike: Sequence[podinfo.Pod], feasible: Sequence[str]
+    view: protocols.View, alike: Sequence[podinfo.Pod], feasible: _Feasible
 ) -> protocols.Suggestions:
-    most = -(-len(alike) // len(feasible))
+    most = -(-len(alike) // len(feasible.names))
     counts = collections.Counter(pod.node for pod in alike)
     owner = alike[0].owners[0]
-    rows = view.fit.rows(feasible)
     for pod in pod_order.ordered(alike):
         if counts[pod.node] <= most or not candidates.may_leave(view, pod):
             continue
-        takers = itertools.compress(feasible, rows.fitting(pod).tolist())
-        fewer = [name for name in takers if counts[name] < most]
-        if not fewer:
+        targets = _fewer(pod, feasible, counts, most)
+        if not targets:
             continue
-        targets = tuple(sorted(fewer, key=lambda name: (counts[name], name)))
         reason = (
             f"{counts[pod.node]} pods of {owner.kind} {owner.name} share node {pod.node},"
             f" {most} would if they were spread evenly"
@@ -91,6 +109,25 @@ def _spread(
             counts[pod.node] -= 1
             counts[answer.node if isinstance(answer, protocols.Target) else targets[0]] += 1
     return protocols.NO_MEMORY
+
+
+def _fewer(
+    pod: podinfo.Pod, feasible: _Feasible, counts: collections.Counter[str], most: int
+) -> tuple[str, ...]:
+    """Return the nodes that take a pod and have too few like it, those with fewest first.
+
+    Mostly nodes have none: they are in order already and are not sorted.
+    """
+    takers = list(itertools.compress(feasible.names, feasible.rows.fitting(pod).tolist()))
+    held = {name for name, count in counts.items() if count}
+    some = [name for name in takers if name in held and counts[name] < most]
+    none = [name for name in takers if name not in held]
+    return (*none, *sorted(some, key=counts.__getitem__))
+
+
+def _feasible(view: protocols.View, wanted: placement.Requirements) -> _Feasible:
+    names = sorted(node.name for node in view.nodes if _may_run(wanted, node))
+    return _Feasible(names, view.fit.rows(names))
 
 
 def _may_run(wanted: placement.Requirements, node: nodeinfo.Node) -> bool:

@@ -1,5 +1,6 @@
 """Move pods that run where the required anti-affinity of another pod forbids them to be placed."""
 
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from descheduler.configuration.arguments import compliance
@@ -32,12 +33,13 @@ class RemovePodsViolatingInterPodAntiAffinity:
             for node, pod in candidates.active(view, self._arguments)
             if known.repels(pod, node)
         ]
+        rows = view.fit.rows([node.name for node in view.nodes])
         for pod, node in sorted(found, key=lambda one: pod_order.key(one[0])):
             # Another one may have left meanwhile.
             by = known.repels(pod, node)
             if not by or not candidates.may_leave(view, pod):
                 continue
-            targets = _targets(view, known, pod)
+            targets = _targets(view, rows, known.forbidden(pod), pod)
             if not targets:
                 continue
             reason = f"anti-affinity of pod {view.picture.pods[by].key} forbids it here"
@@ -49,13 +51,16 @@ class RemovePodsViolatingInterPodAntiAffinity:
         return protocols.NO_MEMORY
 
 
-def _targets(view: protocols.View, known: repulsion.Repulsion, pod: podinfo.Pod) -> tuple[str, ...]:
-    names = [node.name for node in view.nodes]
-    fitting = view.fit.rows(names).fitting(pod)
-    forbidden = known.forbidden(pod)
+def _targets(
+    view: protocols.View,
+    rows: protocols.NodeRows,
+    forbidden: Mapping[str, Collection[str]],
+    pod: podinfo.Pod,
+) -> tuple[str, ...]:
+    """Return the nodes that take a pod and are in no domain that it may not be in."""
     return tuple(
         node.name
-        for node, fits in zip(view.nodes, fitting, strict=True)
+        for node, fits in zip(view.nodes, rows.fitting(pod).tolist(), strict=True)
         if fits
         and node.name != pod.node
         and not any(node.labels.get(key) in domains for key, domains in forbidden.items())
