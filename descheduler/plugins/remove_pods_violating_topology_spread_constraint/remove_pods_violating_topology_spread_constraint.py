@@ -25,6 +25,8 @@ class _Namespace:
     view: protocols.View
     nodes: Mapping[str, nodeinfo.Node]
     """Those of the profile, which pods may leave and go to."""
+    rows: protocols.NodeRows
+    """The same, one table for the questions about all pods of a round."""
     counted: Sequence[domains.Domains]
     having: Mapping[constraints.Constraint, frozenset[str]]
     """Uids of the pods that ask for a constraint."""
@@ -57,6 +59,7 @@ class RemovePodsViolatingTopologySpreadConstraint:
         """Yield the namespaces in which a constraint is violated."""
         known: dict[tuple[object, ...], domains.Places] = {}
         nodes = {node.name: node for node in view.nodes}
+        rows = view.fit.rows(list(nodes))
         for pods in self._pods(view):
             having = self._having(pods)
             counted = []
@@ -67,7 +70,7 @@ class RemovePodsViolatingTopologySpreadConstraint:
                 counted.append(domains.Domains(one, known[key], pods))
             if any(one.is_violated for one in counted):
                 of = {one: frozenset(uids) for one, uids in having.items()}
-                yield _Namespace(view, nodes, counted, of, set())
+                yield _Namespace(view, nodes, rows, counted, of, set())
 
     def _pods(self, view: protocols.View) -> Iterator[list[podinfo.Pod]]:
         """Yield the pods of each namespace that is looked at, on whatever node they are."""
@@ -145,11 +148,9 @@ class RemovePodsViolatingTopologySpreadConstraint:
         return next((tuple(names) for names in found.values() if names), ())
 
     def _takers(self, namespace: _Namespace, pod: podinfo.Pod) -> Iterator[str]:
-        names = list(namespace.nodes)
         if self._arguments.topology_balance_node_fit:
-            fitting = namespace.view.fit.rows(names).fitting(pod)
-            return itertools.compress(names, fitting.tolist())
-        return (name for name in names if namespace.nodes[name].is_schedulable)
+            return itertools.compress(namespace.nodes, namespace.rows.fitting(pod).tolist())
+        return (name for name, node in namespace.nodes.items() if node.is_schedulable)
 
 
 def _order(one: constraints.Constraint) -> tuple[object, ...]:
