@@ -63,9 +63,7 @@ class Domains:
         return sorted(found, key=lambda name: (self.sizes[name], name))
 
     def bearing(self, pod: podinfo.Pod) -> Callable[[str], bool]:
-        """Return which nodes a pod may go to: the skew stays within bounds, or as it is."""
-        if not self.constraint.counts(pod):
-            return _anywhere
+        """Return which nodes a counted pod may go to: the skew stays within bounds, or as it is."""
         here = self.domain(pod.node)
         rest = [size for name, size in self.sizes.items() if name != here]
         if here:
@@ -95,8 +93,3 @@ class Domains:
 def places(constraint: constraints.Constraint, nodes: Mapping[str, nodeinfo.Node]) -> Places:
     """Return the domain of each node that counts for a constraint."""
     return {name: found for name, node in nodes.items() if (found := constraint.domain(node))}
-
-
-def _anywhere(node: str) -> bool:
-    del node
-    return True

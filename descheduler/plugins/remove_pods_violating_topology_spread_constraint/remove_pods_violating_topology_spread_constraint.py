@@ -139,7 +139,8 @@ class RemovePodsViolatingTopologySpreadConstraint:
         better = one.better(domain)
         if not better:
             return ()
-        borne = [other.bearing(pod) for other in namespace.counted]
+        counting = (other for other in namespace.counted if other.constraint.counts(pod))
+        borne = [other.bearing(pod) for other in counting]
         found: dict[str, list[str]] = {name: [] for name in better}
         for name in self._takers(namespace, pod):
             there = one.domain(name)
