@@ -15,12 +15,15 @@ from typing import Final, NamedTuple, Protocol
 import msgspec
 
 from domain.quota import model
-from domain.quota.simulation import fit, nominations, reserved
+from domain.quota.simulation import fit, nominations, outcomes, reserved
 from domain.quota.tree import forest as forests
 from domain.quota.waiting import line
 
 Amounts = model.Amounts
 State = line.State
+Start = outcomes.Start
+Eviction = outcomes.Eviction
+Wait = outcomes.Wait
 
 _MOST_ROUNDS: Final = 10_000
 """Rounds at one moment, each of which opens a gate, starts or evicts a pod."""
@@ -45,40 +48,6 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     def asks(self) -> Amounts:
         """Return what it requests, itself counted as one of ``pods``."""
         return self.line.asks
-
-
-class Start(NamedTuple):
-    """A pod that waited and is placed."""
-
-    uid: str
-    at: float
-    node: str
-
-
-class Eviction(NamedTuple):
-    """A pod that makes room, for a pod of its own quota or for a quota that is entitled to it."""
-
-    uid: str
-    at: float
-    kind: str
-    """``preemption`` or ``reclaim``."""
-    gains: str
-    """The uid of the pod, or the name of the quota, for which it leaves."""
-    lost: Mapping[str, float]
-    """Work that is lost: amount times seconds, by resource."""
-
-
-class Wait(NamedTuple):
-    """A pod that still waits in the end, and for what."""
-
-    uid: str
-    sentence: str
-    needs: Mapping[str, int]
-    """How much has to become free, by resource."""
-    of: str
-    """Where: the name of a quota, empty for a node."""
-    place: int = 0
-    of_line: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
