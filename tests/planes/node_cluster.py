@@ -39,6 +39,7 @@ VALUES = (
     "scheduler.mode=none",
     "uninstall.hook=false",
     "manager.replicas=1",
+    "descheduler.replicas=1",
     "log.format=text",
     "agent.settings.kubelet.intervalSeconds=1",
 )
