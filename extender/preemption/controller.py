@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from extender.preemption import claiming, execution, in_flight, planner, preview
+from extender.preemption import claiming, execution, in_flight, in_tree, planner, preview
 from extender.requeue import unschedulable_pods
 from extender.settings import PreemptionSettings
 from extender.state import records
@@ -51,6 +51,7 @@ class PreemptionController:
         )
         self._claims = claims = claiming.Claims(parts, settings)
         self._execution = execution.Execution(parts, claims, settings)
+        self._in_tree = in_tree.InTree()
         self._nudges: dict[str, str] = {}
         parts.preemptions.refused = self._look
         parts.preemptions.requeue = self._requeue
@@ -92,11 +93,13 @@ class PreemptionController:
 
     def _gone(self, pod: records.PodRecord) -> None:
         self._claims.cool.forget(pod.uid)
+        self._in_tree.forget(pod.uid)
         self._queue_waiting_for(pod.uid)
         if self._parts.preemptions.drop(pod.uid) is not None:
             self._parts.notices.count("deleted")
 
     def _bound(self, pod: records.PodRecord) -> None:
+        self._in_tree.forget(pod.uid)
         found = self._parts.preemptions.drop(pod.uid)
         if found is not None:
             self._claims.cool.forget(pod.uid)
@@ -184,8 +187,8 @@ class PreemptionController:
         waiter, now = parts.waiting.get(pod.key), parts.clock.now()
         if waiter is None or waiter.request.uid != pod.uid:
             return NOTHING
-        confirmed = parts.waiting.preemptor(pod.key)
-        if one is None and in_flight.in_tree(pod, confirmed, parts.books.cluster, now):
+        confirmed, view = parts.waiting.preemptor(pod.key), parts.books.cluster.view()
+        if one is None and self._in_tree.evicts(pod, waiter, confirmed, view, now):
             return Outcome("kube-scheduler preempts for it", _NUDGE_SECONDS, changed=False)
         found = self.plan(waiter, now)
         if isinstance(found, planner.NoPlan):

@@ -10,16 +10,13 @@ from extender.framework import claim_index, verdicts
 from extender.framework.eviction import budgets as disruption
 from extender.framework.eviction import preemption
 from extender.preemption import preemption_record
-from extender.requeue import unschedulable_pods
-from extender.state import cluster_state, records
+from extender.state import cluster_state
 
 AWAITED: Final = verdicts.Status("node is kept while pods leave it or its quota", resolvable=True)
 """What filter says of a claimed node: kube-scheduler evicts no other pod meanwhile."""
 _MOST_EMPTY: Final = 2
 """How often in a row preemption is put off because a node that was not asked about may do."""
 _MOST_KEPT: Final = 4096
-_SENT_SECONDS: Final = 5.0
-"""After so long kube-scheduler has evicted those whom it was allowed to, or never will."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -171,27 +168,6 @@ def begun(one: Preemption, cluster: cluster_state.ClusterState) -> frozenset[str
     there = present(one.record.victims, cluster)
     gone = (uid for uid in one.record.victims if there.get(uid, True))
     return one.evicted.union(gone)
-
-
-def in_tree(
-    pod: records.PodRecord,
-    confirmed: unschedulable_pods.Preemptor | None,
-    cluster: cluster_state.ClusterState,
-    now: float,
-) -> bool:
-    """Whether kube-scheduler's own preemption evicts for a pod at this moment.
-
-    As that one itself looks at it: pods of lower priority are leaving the nominated node. Before
-    the first of them does, the victims have been confirmed by the preempt verb.
-    """
-    if confirmed is not None and confirmed.uid == pod.uid and confirmed.at > now - _SENT_SECONDS:
-        return True
-    view = cluster.view()
-    row = view.rows.get(pod.nominated)
-    return row is not None and any(
-        claim.pod.leaves_at >= 0 and claim.pod.requirements.priority < pod.requirements.priority
-        for claim in view.node(row).claims
-    )
 
 
 def _ignore(_key: str) -> None:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from api import names
-from extender.preemption import in_flight, preemption_record
+from extender.preemption import in_tree, preemption_record
 from extender.requeue import unschedulable_pods
 from tests.extender.preemption import own_stage
 from tests.extender.sample_plugin import allocation
@@ -90,8 +90,9 @@ async def test_an_extender_that_is_not_asked_evicts_no_pod(world):
         assert world.server.tried == []
 
 
-async def test_while_kube_scheduler_preempts_for_a_pod_no_other_pod_leaves(world):
-    """Its own preemption has evicted another pod on the node that it nominated."""
+@pytest.fixture
+async def nominated(world):
+    """kube-scheduler's own preemption has evicted another pod on the node that it nominated."""
     high = world.high()
     high["status"]["nominatedNodeName"] = "n2"
     gone = "2026-07-01T13:00:00Z"
@@ -103,10 +104,37 @@ async def test_while_kube_scheduler_preempts_for_a_pod_no_other_pod_leaves(world
         await world.until(lambda: one.feeds.pods.get("default/other").leaves_at > 0)
         await world.filter(one)
         await world.time.advance(3)
-        assert (world.server.tried, world.said("high", "Preempting")) == ([], [])
-        world.server.delete("pods", "default/other")
+        yield one
+
+
+async def leave(world, one):
+    world.server.delete("pods", "default/other")
+    await world.until(lambda: one.feeds.pods.get("default/other") is None)
+
+
+async def test_while_kube_scheduler_preempts_for_a_pod_no_other_pod_leaves(world, nominated):
+    assert (world.server.tried, world.said("high", "Preempting")) == ([], [])
+    await leave(world, nominated)
+    await world.until(lambda: world.server.evictions)
+    assert world.server.evictions == ["low-2"]
+
+
+@pytest.mark.parametrize("asks", ["asks", "never asks"])
+async def test_a_node_that_kube_scheduler_still_counts_as_full_is_waited_for(
+    world, nominated, asks
+):
+    """It has not seen yet that its victim is gone, and asks about the other nodes alone."""
+    await leave(world, nominated)
+    await world.filter(nominated, nodes=("n1",))
+    await world.time.advance(3)
+    assert world.server.tried == []
+    if asks == "asks":
+        await world.filter(nominated)
         await world.until(lambda: world.server.evictions)
-        assert world.server.evictions == ["low-2"]
+        assert world.time.now() < own_stage.START + 12
+    else:
+        await world.until(lambda: world.server.nudged or world.server.evictions, step=1)
+        assert world.time.now() > own_stage.START + 12
 
 
 @pytest.mark.parametrize(
@@ -122,8 +150,11 @@ async def test_what_the_preempt_verb_has_confirmed_counts_for_a_while(world, uid
         uid, {"n1": frozenset({"uid-low-0"})}, own_stage.START - ago
     )
     async with world.extender() as one:
-        pod = one.feeds.pods.get("default/high")
-        assert in_flight.in_tree(pod, confirmed, one.books.cluster, own_stage.START) is expected
+        await world.filter(one)
+        pod, waiter = one.feeds.pods.get("default/high"), one.answers.waits.get("default/high")
+        view = one.books.cluster.view()
+        evicts = in_tree.InTree().evicts(pod, waiter, confirmed, view, own_stage.START)
+        assert evicts is expected
 
 
 async def test_a_victim_that_never_leaves_gives_the_place_back_and_is_not_waited_for_for_ever(
