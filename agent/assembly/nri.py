@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 import pathlib
-from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Final, TypeVarTuple
 
 import msgspec
 
@@ -12,11 +12,9 @@ from agent import settings as agent_settings
 from agent.apply import deliveries
 from agent.decide import frozen_look, hook_rules
 from agent.devices import rdma_nodes
-from agent.hooks.lifecycle import adjustment, reconciliation
-from agent.hooks.lifecycle import subject as subjects
 from agent.informers import pod_source
 from agent.loop import births, ticks
-from agent.model import live_switches
+from agent.model import edits, live_switches
 from agent.nri import link, session
 from agent.report import nri_figures
 from agent.serve import container_events, snapshots
@@ -29,6 +27,7 @@ GPU_GATE, RDMA_GATE = "GPUEnvInject", "RDMADeviceInject"
 ABSENT_SECONDS: Final = 10.0
 """Time between two looks for a socket that is not there."""
 MOST_UNKNOWN: Final = 4096
+_Arguments = TypeVarTuple("_Arguments")
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -77,6 +76,7 @@ class Plugin:
             await self._clock.sleep(ABSENT_SECONDS)
         turn = asyncio.get_running_loop()
         self.events.unknown = self.events.started = _in_loop(turn, self._begins)
+        self.events.starts.write = _in_loop(turn, self._write_first)
         self._asked = True
         self.link.start()
         try:
@@ -151,14 +151,14 @@ class Plugin:
     def _write(self, uid: str) -> None:
         """Write what the cgroup of a pod shall have, which no runtime sets."""
         now = self.events.snapshot
-        pod = now.pods[uid]
-        if not pod.group or now.scope.of_pod(pod, now.live) is not live_switches.Mode.ENFORCE:
-            return
-        of = subjects.Subject(subjects.Stage.RUN_POD_SANDBOX, subjects.Level.POD, pod)
-        found, problems = adjustment.adjust(of, now.rules)
-        for problem in problems:
-            self.events.failed(problem.hook)
-        self._loop.write_now(reconciliation.edits_of(of, found))
+        self._loop.write_now(self.events.of_pod(now.pods[uid], now))
+        self.events.starts.pod_written(uid)
+
+    def _write_first(self, wanted: Sequence[edits.Edit], done: Callable[[], None]) -> None:
+        """Write for a container that waits for it, unless nothing may be set any more."""
+        if self.events.snapshot.rules.stages:
+            self._loop.write_now(wanted)
+        done()
 
 
 def _asked_by(
@@ -195,12 +195,12 @@ def _served(chosen: agent_settings.HookServerSettings) -> "hook_server.Place":
 
 
 def _in_loop(
-    turn: asyncio.AbstractEventLoop, function: Callable[[str], None]
-) -> Callable[[str], None]:
+    turn: asyncio.AbstractEventLoop, function: Callable[[*_Arguments], None]
+) -> Callable[[*_Arguments], None]:
     """Return a function that other threads call and the loop runs; nothing once it has closed."""
 
-    def call(text: str) -> None:
+    def call(*arguments: *_Arguments) -> None:
         with contextlib.suppress(RuntimeError):
-            turn.call_soon_threadsafe(function, text)
+            turn.call_soon_threadsafe(function, *arguments)
 
     return call

@@ -65,6 +65,7 @@ SCHEMA: Final[Mapping[str, str]] = {
     "UpdateContainerResponse": "update ContainerUpdate[] 1",
     "StopContainerRequest": "pod PodSandbox 1, container Container 2",
     "StopContainerResponse": "update ContainerUpdate[] 1",
+    "EventRequest": "pod PodSandbox 1, container Container 2",
     "StateChangeEvent": "event int32 1, pod PodSandbox 2, container Container 3",
     "PodSandbox": (
         "id string 1, name string 2, uid string 3, namespace string 4, labels string{} 5, "

@@ -5,6 +5,7 @@ then asks at every event that the plug-in subscribed to. No I/O and no clock.
 """
 
 import enum
+import functools
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, Protocol
@@ -15,6 +16,17 @@ PLUGIN: Final = "nri.pkg.api.v1alpha1.Plugin"
 RUNTIME: Final = "nri.pkg.api.v1alpha1.Runtime"
 _REGISTER_STREAM: Final = 1
 _UNIMPLEMENTED, _INVALID = 12, 3
+EVENTS: Final[Mapping[str, messages.Event]] = {
+    "RunPodSandbox": messages.Event.RUN_POD_SANDBOX,
+    "StopPodSandbox": messages.Event.STOP_POD_SANDBOX,
+    "RemovePodSandbox": messages.Event.REMOVE_POD_SANDBOX,
+    "PostCreateContainer": messages.Event.POST_CREATE_CONTAINER,
+    "StartContainer": messages.Event.START_CONTAINER,
+    "PostStartContainer": messages.Event.POST_START_CONTAINER,
+    "PostUpdateContainer": messages.Event.POST_UPDATE_CONTAINER,
+    "RemoveContainer": messages.Event.REMOVE_CONTAINER,
+}
+"""Calls of their own that later runtimes make in place of StateChange."""
 _logger = logging.getLogger(__name__)
 
 
@@ -81,6 +93,7 @@ class Session:
             "StopContainer": lambda _data: messages.new("StopContainerResponse"),
             "UpdatePodSandbox": lambda _data: messages.new("Empty"),
             "StateChange": self._state,
+            **{name: functools.partial(self._event, event) for name, event in EVENTS.items()},
         }
 
     def begin(self) -> bytes:
@@ -185,6 +198,13 @@ class Session:
         self._guarded(
             "StateChange",
             lambda: self._handler.state_changed(said.event, said.pod, said.container),
+        )
+        return messages.new("Empty")
+
+    def _event(self, event: messages.Event, data: bytes) -> Any:
+        said = messages.read("EventRequest", data)
+        self._guarded(
+            event.name, lambda: self._handler.state_changed(event, said.pod, said.container)
         )
         return messages.new("Empty")
 

@@ -5,8 +5,8 @@ from typing import Final
 
 from process.runtime import metrics
 
-EVENTS: Final = ("create", "update")
-RESULTS: Final = ("adjusted", "unchanged", "held-back", "unrecorded")
+EVENTS: Final = ("create", "start", "update")
+RESULTS: Final = ("adjusted", "unchanged", "held-back", "unrecorded", "late")
 BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2.0)
 
 

@@ -5,18 +5,19 @@ set in place of what was requested, and returns. It waits for no tick. Only for 
 agent does not know yet it waits a moment, while the kubelet is asked for it.
 """
 
+import functools
 import logging
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from agent.apply import deliveries
-from agent.hooks.lifecycle import adjustment
+from agent.hooks.lifecycle import adjustment, reconciliation
 from agent.hooks.lifecycle import subject as subjects
 from agent.model import cgroup_layout, edits, live_switches, state
 from agent.nri import messages
-from agent.serve import adjusted_messages, snapshots, write_rivals
+from agent.serve import adjusted_messages, container_starts, snapshots, write_rivals
 from api.koordinator.metadata import qos
 from api.kubernetes import core
 
@@ -24,12 +25,13 @@ EVENTS: Final = messages.mask(
     messages.Event.RUN_POD_SANDBOX,
     messages.Event.CREATE_CONTAINER,
     messages.Event.POST_CREATE_CONTAINER,
+    messages.Event.START_CONTAINER,
     messages.Event.UPDATE_CONTAINER,
 )
 WAIT_SECONDS: Final = 0.01
 """How long the answer for a container of an unknown pod waits for the kubelet's list."""
-CREATE, UPDATE = "create", "update"
-RESULTS: Final = ("adjusted", "unchanged", "held-back", "unrecorded")
+CREATE, START, UPDATE = "create", "start", "update"
+RESULTS: Final = ("adjusted", "unchanged", "held-back", "unrecorded", "late")
 _KATA_HANDLER: Final = "kata"
 _PATH: Final = re.compile(r"(?:[^:/]+:(?P<scope>[A-Za-z0-9._-]+):|.*/)(?P<name>[A-Za-z0-9._-]+)")
 _logger = logging.getLogger(__name__)
@@ -60,6 +62,8 @@ class Events:
         self.started: Callable[[str], None] = lambda _uid: None
         """Takes the uid of a pod whose sandbox runs."""
         self.rivals = write_rivals.Rivals()
+        self.starts = container_starts.Starts()
+        """Has written what a runtime cannot set, before a container starts."""
         self.stood_down: Callable[[], None] = lambda: None
         """Called when another plug-in is found to set the same fields."""
         self.failed: Callable[[str], None] = lambda _hook: None
@@ -113,10 +117,12 @@ class Events:
         return self._answered(UPDATE, pod, container, adjusted_messages.requested(resources))
 
     def state_changed(self, event: int, pod: Any, container: Any) -> None:
-        """Take that a pod's sandbox runs, or that a container was created."""
+        """Take that a pod's sandbox runs, that a container was created, or is about to start."""
         uid = messages.text(pod.uid)
         if event == messages.Event.RUN_POD_SANDBOX:
             (self.started if uid in self.snapshot.pods else self.unknown)(uid)
+        elif event == messages.Event.START_CONTAINER:
+            self._begin(pod, container)
         elif event == messages.Event.POST_CREATE_CONTAINER:
             key = (uid, messages.text(container.name))
             if self.rivals.created(key, self._monotonic()):
@@ -134,7 +140,7 @@ class Events:
         known = self._known(messages.text(pod.uid))
         now = self.snapshot
         seen = known or unknown_pod(pod, now.layout)
-        if now.scope.of_pod(seen, now.live) is not live_switches.Mode.ENFORCE:
+        if not _may(seen, now):
             return self._counted(event, "held-back", None)
         quota = requested.get(edits.Role.CPU_QUOTA)
         is_update = event == UPDATE
@@ -163,6 +169,36 @@ class Events:
             return self._counted(event, "unrecorded", None)
         return self._counted(event, "adjusted", made)
 
+    def _begin(self, pod: Any, container: Any) -> None:
+        """Have written what the runtime was not told when it created a container."""
+        now = self.snapshot
+        known = now.pods.get(messages.text(pod.uid))
+        seen = known or unknown_pod(pod, now.layout)
+        if not now.rules.stages or not _may(seen, now):
+            self._counted(START, "held-back", None)
+            return
+        born = container_of(seen, messages.text(container.name), _group(seen, container))
+        level, stage = subjects.Level.CONTAINER, subjects.Stage.CREATE_CONTAINER
+        of = subjects.Subject(stage, level, seen, born, spec_known=known is not None)
+        # What hooks could not give was told when the container was created.
+        found, _ = adjustment.adjust(of, now.rules)
+        of_pod = functools.partial(self.of_pod, seen, now, spec_known=of.spec_known)
+        result = self.starts.begin(of, found, of_pod, now)
+        self._counted(START, result, None)
+
+    def of_pod(
+        self, pod: state.PodState, now: Snapshot, *, spec_known: bool = True
+    ) -> tuple[edits.Edit, ...]:
+        """Return the edits of the cgroup of a pod itself, none where they may not be made."""
+        if not pod.group or not _may(pod, now):
+            return ()
+        of = subjects.Subject(
+            subjects.Stage.RUN_POD_SANDBOX, subjects.Level.POD, pod, spec_known=spec_known
+        )
+        found, problems = adjustment.adjust(of, now.rules)
+        self._tell(of, problems)
+        return reconciliation.edits_of(of, found)
+
     def _known(self, uid: str) -> state.PodState | None:
         """Return a pod, after a moment where it is not known yet."""
         found = self.snapshot.pods.get(uid)
@@ -176,6 +212,10 @@ class Events:
     def _asked(self, of: subjects.Subject, now: Snapshot) -> adjustment.Adjustment:
         found, problems = adjustment.adjust(of, now.rules)
         self.counts["problem"] += len(problems)
+        self._tell(of, problems)
+        return found
+
+    def _tell(self, of: subjects.Subject, problems: Iterable[adjustment.Problem]) -> None:
         for problem in problems:
             self.failed(problem.hook)
             _logger.warning(
@@ -185,7 +225,6 @@ class Events:
                 problem.text,
                 exc_info=problem.unexpected,
             )
-        return found
 
     def _keep(
         self,
@@ -220,14 +259,18 @@ def _of_update(wanted: adjusted_messages.Values, quota: str | None) -> adjusted_
     return {role: one for role, one in wanted.items() if role not in left}
 
 
-def container_of(pod: state.PodState, name: str) -> state.ContainerState:
+def _may(pod: state.PodState, now: Snapshot) -> bool:
+    return now.scope.of_pod(pod, now.live) is live_switches.Mode.ENFORCE
+
+
+def container_of(pod: state.PodState, name: str, group: str = "") -> state.ContainerState:
     """Return a container that is about to start, with what the spec of its pod asks for it."""
     spec = pod.pod.spec
     for listed, initial in ((spec.containers, False), (spec.init_containers, True)):
         for one in listed:
             if one.name == name:
-                return state.ContainerState(name, container=one, initial=initial)
-    return state.ContainerState(name, container=core.Container(name))
+                return state.ContainerState(name, group, one, initial=initial)
+    return state.ContainerState(name, group, core.Container(name))
 
 
 def unknown_pod(said: Any, arranged: cgroup_layout.Layout | None = None) -> state.PodState:

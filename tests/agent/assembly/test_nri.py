@@ -34,6 +34,18 @@ class Runtime(stand_in.Runtime):
         said = wire.field(1, 1) + wire.field(2, stand_in.pod(uid))
         self.call("StateChange", said, "Empty")
 
+    def start(self, uid, name="app"):
+        """Let the first process of a container wait until the agent has answered."""
+        said = '{"containers":{"app":{"limits":{"kubernetes.io/batch-cpu":"1500"}}}}'
+        annotations = {"node.koordinator.sh/extended-resource-spec": said}
+        pod = stand_in.pod(uid, {"koordinator.sh/qosClass": "BE"}, **annotations)
+        pod += wire.field(8, wire.field(3, b"/kubepods-besteffort.slice"))
+        path = f"kubepods-besteffort-pod{uid}.slice:cri-containerd:c-{uid}"
+        linux = wire.field(11, wire.field(5, path.encode()))
+        container = stand_in.container(f"c-{uid}", uid, name) + linux
+        said = wire.field(2, pod) + wire.field(3, container)
+        self.call("StateChange", wire.field(1, 6) + said, "Empty")
+
     def create(self, uid, name="app"):
         pod = f"kubepods-besteffort-pod{uid}.slice"
         limits = wire.field(2, wire.field(2, wire.field(1, REQUESTED)))
@@ -127,6 +139,24 @@ async def test_a_pod_that_starts_is_asked_for_and_its_own_cgroup_written_before_
         await world.until(lambda: cpu_max(world)[0].read_text().startswith("150000"))
         assert figure(agent, "koord_agent_tick_seconds_count") <= ticks + 1
         assert runtime.create("batch").cpu.quota.value == 150_000
+
+
+async def test_a_container_starts_once_the_loop_has_written_what_the_runtime_cannot_set(
+    world, runtime, enforced, new_pod
+):
+    """The cgroup of its pod here, of which neither the kubelet nor a tick has told yet."""
+    world.add_pod(new_pod("old"), 100)
+    async with world.agent(**ENFORCING) as agent:
+        await runtime.meet()
+        await world.until_ticking(lambda: agent.ticks.picture and agent.ticks.picture.pods)
+        await world.seconds(3)
+        world.add_pod(batch(new_pod), 0)
+        ticks = figure(agent, "koord_agent_tick_seconds_count")
+        await asyncio.to_thread(runtime.start, "batch")
+        assert cpu_max(world)[0].read_text().startswith("150000")
+        started = {"event": "start", "result": "adjusted"}
+        assert figure(agent, "koord_agent_nri_answers_total", **started) == 1
+        assert figure(agent, "koord_agent_tick_seconds_count") == ticks
 
 
 @pytest.mark.parametrize("key", ["agent.nri", "agent.batch-resources", "agent"])

@@ -124,6 +124,14 @@ def test_events_reach_the_handler(place):
     assert place.handler.events == [(1, "u", {"a": "b"})]
 
 
+@pytest.mark.parametrize(("method", "event"), session.EVENTS.items(), ids=session.EVENTS)
+def test_calls_of_their_own_are_the_same_events(place, method, event):
+    place.connected()
+    said = wire.field(1, stand_in.pod("u", {"a": "b"})) + wire.field(2, b"")
+    place.runtime.call(method, said, "Empty")
+    assert place.handler.events == [(event, "u", {"a": "b"})]
+
+
 def test_a_handler_that_fails_stops_no_container(place):
     place.connected()
     place.handler.fails = True
