@@ -38,8 +38,9 @@ CRI = protobuf.classes(
         ),
         "ContainerConfig": (
             "metadata ContainerMetadata 1, image ImageSpec 2, command string[] 3, "
-            "log_path string 11, linux LinuxContainerConfig 15"
+            "mounts Mount[] 7, log_path string 11, linux LinuxContainerConfig 15"
         ),
+        "Mount": "container_path string 1, host_path string 2, readonly bool 3",
         "ContainerMetadata": "name string 1",
         "ImageSpec": "image string 1",
         "LinuxContainerConfig": "resources LinuxContainerResources 1",
@@ -55,25 +56,63 @@ CRI = protobuf.classes(
         "ContainerStatus": "state int32 3, exit_code int32 7, reason string 11, message string 12",
     }
 )
-FILES = (
-    "/sys/fs/cgroup/cpu/cpu.shares",
-    "/sys/fs/cgroup/cpu/cpu.cfs_quota_us",
-    "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-    "/sys/fs/cgroup/cpuset/cpuset.cpus",
-)
-READING = ("cat", *FILES, "/proc/self/environ")
-"""A first process that says what its cgroup and its environment hold."""
+LIMITS = ("cpu/cpu.shares", "cpu/cpu.cfs_quota_us", "memory/memory.limit_in_bytes")
+OWN = (*LIMITS, "cpuset/cpuset.cpus", "cpu/cpu.cfs_burst_us")
+BLOCKS = "blkio/blkio.throttle.read_iops_device"
+HOST = "/host-cgroups"
+"""Where containers find all cgroups of the machine, that of their pod among them."""
+OOM_SCORE = "900"
+"""What containers are requested with."""
+POLICY = 41
+"""Which field of /proc/PID/stat is the scheduling policy."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """What the first process of a container has read."""
+    """What the first process of a container has read, as soon as it ran."""
 
-    shares: str
-    quota: str
-    memory: str
+    limits: tuple
+    """CPU shares, CFS quota and memory limit of the container."""
     cpus: str
+    burst: str
+    of_pod: tuple
+    """CPU shares, CFS quota and memory limit of the pod."""
+    blocks: tuple
+    """The limits of block I/O of the pod."""
+    policy: str
+    oom_score: str
     environment: tuple
+
+
+def reading(group):
+    """A first process that reads the files of a container and of its pod's cgroup."""
+    own = [f"/sys/fs/cgroup/{name}" for name in OWN]
+    above = [f"{HOST}/{folder}/{group}/{name}" for folder, _, name in map(_parts, LIMITS)]
+    folder, _, name = _parts(BLOCKS)
+    files = [*own, *above, "/proc/self/stat", "/proc/self/oom_score_adj"]
+    return ("cat", *files, f"{HOST}/{folder}/{group}/{name}", "/proc/self/environ")
+
+
+def _parts(path):
+    return path.partition("/")
+
+
+def read(lines):
+    """What a first process has read, from the lines that it said."""
+    count = len(OWN) + len(LIMITS)
+    plain, (stat, score), rest = lines[:count], lines[count : count + 2], lines[count + 2 :]
+    blocks = tuple(line for line in rest if line[:1].isdigit())
+    return Seen(
+        limits=tuple(plain[:3]),
+        cpus=plain[3],
+        burst=plain[4],
+        of_pod=tuple(plain[5:]),
+        blocks=blocks,
+        # The name of the program stands in brackets before the third field.
+        policy=stat.rpartition(")")[2].split()[POLICY - 3],
+        oom_score=score,
+        environment=tuple("\n".join(rest[len(blocks) :]).split("\0")),
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,6 +121,7 @@ class Sandbox:
 
     identity: str
     uid: str
+    group: str
     config: object
 
 
@@ -166,8 +206,8 @@ class Containerd:
 
     def group(self, kubernetes_qos, uid):
         """The cgroup of a pod below those of this containerd."""
-        part = {"Burstable": "burstable", "BestEffort": "besteffort"}[kubernetes_qos]
-        return f"{self.groups.name}/kubepods/{part}/pod{uid}"
+        parts = {"Burstable": "/burstable", "BestEffort": "/besteffort", "Guaranteed": ""}
+        return f"{self.groups.name}/kubepods{parts[kubernetes_qos]}/pod{uid}"
 
     async def run_pod(self, uid, kubernetes_qos, labels=None, annotations=None):
         """Run the sandbox of a pod."""
@@ -177,11 +217,12 @@ class Containerd:
             labels=labels or {},
             annotations=annotations or {},
         )
-        config.linux.cgroup_parent = f"/{self.group(kubernetes_qos, uid)}"
+        group = self.group(kubernetes_qos, uid)
+        config.linux.cgroup_parent = f"/{group}"
         config.linux.security_context.namespace_options.network = ON_THE_NODE
         asked = CRI["RunPodSandboxRequest"](config=config)
         answer = await self.call("RunPodSandbox", asked, "RunPodSandboxResponse")
-        made = Sandbox(answer.pod_sandbox_id, uid, config)
+        made = Sandbox(answer.pod_sandbox_id, uid, group, config)
         self._sandboxes.append(made)
         return made
 
@@ -191,10 +232,11 @@ class Containerd:
             metadata=CRI["ContainerMetadata"](name=name),
             image=CRI["ImageSpec"](image=node_files.BUSYBOX),
             command=list(command),
+            mounts=[CRI["Mount"](container_path=HOST, host_path="/sys/fs/cgroup", readonly=True)],
             log_path=f"{name}.log",
         )
         asked = config.linux.resources
-        asked.cpu_period, asked.cpu_shares, asked.oom_score_adj = 100_000, 2, 1000
+        asked.cpu_period, asked.cpu_shares, asked.oom_score_adj = 100_000, 2, int(OOM_SCORE)
         request = CRI["CreateContainerRequest"](
             pod_sandbox_id=pod.identity, config=config, sandbox_config=pod.config
         )
@@ -204,8 +246,12 @@ class Containerd:
         return one
 
     async def born(self, pod, name):
-        """Run a container whose first process reads its cgroup; return what it saw."""
-        one = await self.start_container(pod, name, READING)
+        """Run a container whose first process reads its cgroups; return what it saw."""
+        return read(await self.said(pod, name, reading(pod.group)))
+
+    async def said(self, pod, name, command):
+        """Run a container to its end; return the lines that it has written."""
+        one = await self.start_container(pod, name, command)
         async with asyncio.timeout(PATIENCE):
             # The runtime tells of an end only to those that ask.
             while True:
@@ -214,11 +260,10 @@ class Containerd:
                     break
                 await asyncio.sleep(0.01)
         status = found.status
-        assert status.exit_code == 0, (status.reason, status.message)
-        await self.call("RemoveContainer", one, "Empty")
         text = (self.folder / "logs" / pod.uid / f"{name}.log").read_text(errors="replace")
-        lines = [line.split(" ", 3)[-1] for line in text.splitlines()]
-        return Seen(*lines[: len(FILES)], tuple("\n".join(lines[len(FILES) :]).split("\0")))
+        assert status.exit_code == 0, (status.reason, status.message, text)
+        await self.call("RemoveContainer", one, "Empty")
+        return [line.split(" ", 3)[-1] for line in text.splitlines()]
 
 
 @contextlib.asynccontextmanager
