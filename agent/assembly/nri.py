@@ -170,6 +170,7 @@ def _asked_by(
 
         unnamed = hook_server.Unnamed(kept.add)
         events = container_events.Events(clock.monotonic, unnamed.add)
+        events.has_cgroup = False
         return events, hook_server.HookServer(_served(place.hooks), events, unnamed)
     events, chosen = container_events.Events(clock.monotonic, kept.add), place.settings
 

@@ -64,6 +64,8 @@ class Events:
         self.rivals = write_rivals.Rivals()
         self.starts = container_starts.Starts()
         """Has written what a runtime cannot set, before a container starts."""
+        self.has_cgroup = True
+        """Whether containers that are about to start have a cgroup."""
         self.stood_down: Callable[[], None] = lambda: None
         """Called when another plug-in is found to set the same fields."""
         self.failed: Callable[[str], None] = lambda _hook: None
@@ -117,7 +119,10 @@ class Events:
         return self._answered(UPDATE, pod, container, adjusted_messages.requested(resources))
 
     def state_changed(self, event: int, pod: Any, container: Any) -> None:
-        """Take that a pod's sandbox runs, that a container was created, or is about to start."""
+        """Take that a pod's sandbox runs, that a container was created, or is about to start.
+
+        A container that starts without a cgroup yet has none that could be written before.
+        """
         uid = messages.text(pod.uid)
         if event == messages.Event.RUN_POD_SANDBOX:
             (self.started if uid in self.snapshot.pods else self.unknown)(uid)
@@ -177,7 +182,8 @@ class Events:
         if not now.rules.stages or not _may(seen, now):
             self._counted(START, "held-back", None)
             return
-        born = container_of(seen, messages.text(container.name), _group(seen, container))
+        group = _group(seen, container) if self.has_cgroup else ""
+        born = container_of(seen, messages.text(container.name), group)
         level, stage = subjects.Level.CONTAINER, subjects.Stage.CREATE_CONTAINER
         of = subjects.Subject(stage, level, seen, born, spec_known=known is not None)
         # What hooks could not give was told when the container was created.

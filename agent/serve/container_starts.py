@@ -51,11 +51,9 @@ class Starts:
         `of_pod` gives the edits of the pod's own cgroup.
         """
         uid = of.pod.pod.metadata.uid
-        values = left(found.values, of.pod, now)
+        values = left(found.values, of.pod, now) if of.group else {}
         beside = found.beside if edits.Role.PROCESS_RESCTRL in values else ()
-        wanted = list(
-            reconciliation.edits_of(of, adjustment.Adjustment(values, beside)) if values else ()
-        )
+        wanted = list(reconciliation.edits_of(of, adjustment.Adjustment(values, beside)))
         if uid not in self._pods:
             wanted += of_pod()
         if not wanted:

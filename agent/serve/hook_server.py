@@ -161,6 +161,7 @@ class HookServer:
             return hook_messages.updated(asked, found)
         if stage is _Stage.PRE_START_CONTAINER:
             self._born(asked, pod, container)
+            self._events.state_changed(messages.Event.START_CONTAINER, pod, container)
         return hook_messages.echoed_container(asked)
 
     def _born(self, asked: Any, pod: Any, container: Any) -> None:

@@ -5,6 +5,7 @@ The kubelet has no API server here: its pods come from files, and it answers on 
 
 import asyncio
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -13,9 +14,19 @@ import sys
 import pytest
 import pytest_asyncio
 
+from api import names
 from api.koordinator import runtime_hooks
 from runtimeproxy.cri import messages
-from tests.planes import kubelet_streams, node, node_cluster, node_groups, raw
+from tests import protobuf_messages as wire
+from tests.planes import (
+    agent_beside,
+    containerd_alone,
+    kubelet_streams,
+    node,
+    node_cluster,
+    node_groups,
+    raw,
+)
 from tests.runtimeproxy import stand_in
 
 NODE = "proxied-1"
@@ -24,8 +35,16 @@ STAGE = runtime_hooks.Stage
 CALLS = 2000
 CALL_SECONDS = 0.001
 REGISTERED_SECONDS = 2.0
+BATCH = {"kubernetes.io/batch-cpu": "500", "kubernetes.io/batch-memory": "64Mi"}
+LIMITS = tuple(f"/sys/fs/cgroup/{path}" for path in containerd_alone.LIMITS)
+WANTED = f"born 512 50000 {64 << 20}"
+REQUESTED = f"born 2 -1 {0x7FFFFFFFFFFFF000}"
 LISTS = "output=1&command=ls"
 SERVES = "while :; do echo pong | nc -l -p 8080; done & while :; do echo tick; sleep 0.2; done"
+
+
+# A filter by state: what has exited stays until the kubelet collects it, once a minute.
+RUNNING = wire.field(1, wire.field(2, wire.field(1, 1)))
 
 
 class World:
@@ -42,7 +61,7 @@ class World:
         (self.node.workdir / "static" / f"{name}.json").write_text(json.dumps(made))
 
     async def emptied(self):
-        """Let no pod exist any longer, and wait until nothing is left of them."""
+        """Let no pod exist any longer, and wait until none of them runs."""
         for file in (self.node.workdir / "static").glob("*.json"):
             file.unlink()
 
@@ -74,7 +93,7 @@ class World:
     async def containers(self):
         """The containers that run, as containerd says without the proxy."""
         async with self.cri(proxied=False) as cri:
-            found, _ = await cri.call(messages.path("ListContainers"), b"")
+            found, _ = await cri.call(messages.path("ListContainers"), RUNNING)
         return messages.read("ListContainersResponse", found[0]).containers
 
     async def stream(self, path, sent=""):
@@ -173,37 +192,72 @@ def processor_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-@pytest.mark.parametrize("victim", ["proxy", "hooks", "containerd"])
-async def test_whichever_is_killed_pods_start_and_others_run_on(world, victim):
-    """Pods are created all the time: before, while the victim is away, and after its return."""
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def hooked(world):
+    """The same, with the agent as the hook server in place of the stand-in."""
+    await world.hooks.kill()
+    async with agent_beside.inside(world.node):
+        await agent_beside.start_inside(world.node)
+        await asyncio.sleep(REGISTERED_SECONDS)
+        yield world
+
+
+def batch(world, name):
+    """Let a batch pod exist whose first instruction says what its cgroup holds."""
+    said = json.dumps({"containers": {"main": {"requests": BATCH, "limits": BATCH}}})
+    world.put(
+        name,
+        command=f"echo born $(cat {' '.join(LIMITS)}); sleep 100000",
+        labels={names.LABEL_QOS: "BE"},
+        # As admission writes it.
+        annotations={names.ANNOTATION_EXTENDED_RESOURCE_SPEC: said},
+        resources={"requests": BATCH, "limits": BATCH},
+    )
+
+
+async def born(world, name):
+    """What the first instruction of a pod has read."""
+    await world.until_says(name, "born")
+    return world.said(name).strip()
+
+
+@pytest.mark.parametrize("victim", ["proxy", "agent", "containerd"])
+async def test_whichever_is_killed_pods_start_and_others_run_on(hooked, victim):
+    """Batch pods are created all the time: before, while the victim is away, after its return."""
     stays = f"stays-{victim}"
-    world.put(stays, command="echo up; sleep 100000")
-    await world.until_says(stays, "up")
-    before = {one.id for one in await world.containers()}
+    batch(hooked, stays)
+    assert await born(hooked, stays) == WANTED
+    before = {one.id for one in await hooked.containers()}
     made = [f"{victim}-{number}" for number in range(6)]
     for number, name in enumerate(made):
-        world.put(name, command="echo up; sleep 100000")
+        batch(hooked, name)
         if number == 1:
-            await kill(world, victim)
+            await hooked.node.kill(victim)
         if number == 3:
             await asyncio.sleep(REGISTERED_SECONDS)
-            await start(world, victim)
-    for name in made:
-        await world.until_says(name, "up")
-    assert before <= {one.id for one in await world.containers()}
-    said = await world.stream(f"/exec/default/{stays}-{NODE}/main?{LISTS}")
+            await start(hooked, victim)
+    seen = [await born(hooked, name) for name in made]
+    # Whoever is asked while the agent is gone goes on without it.
+    assert set(seen) <= ({WANTED, REQUESTED} if victim == "agent" else {WANTED})
+    after = {one.id for one in await hooked.containers()}
+    assert before <= after
+    await raw.eventually(functools.partial(limited, hooked, after), PATIENCE)
+    said = await hooked.stream(f"/exec/default/{stays}-{NODE}/main?{LISTS}")
     assert said.startswith("bin\n")
-    await world.emptied()
-
-
-async def kill(world, victim):
-    await (world.hooks.kill() if victim == "hooks" else world.node.kill(victim))
+    await hooked.emptied()
 
 
 async def start(world, victim):
-    if victim == "hooks":
-        await world.hooks.start()
+    if victim == "agent":
+        await agent_beside.start_inside(world.node)
     elif victim == "proxy":
         await world.node.start_proxy()
     else:
         await world.node.run_containerd()
+
+
+async def limited(world, identities):
+    """Whether containers have the limits of batch pods by now."""
+    found = {one.name: one for one in world.node.group("cpu").rglob("*") if one.name in identities}
+    quotas = [node_groups.figure(found[one], "cpu.cfs_quota_us") for one in identities]
+    return quotas == [50_000] * len(identities)

@@ -1,25 +1,28 @@
 """A real agent beside a real containerd: a process of its own, with what it asks around it.
 
-The kubelet that names its pods and the API server that names its settings are stand-ins; the
-container runtime, its cgroups and the processors are those of this machine.
+The API server that names its settings is a stand-in, and so is the kubelet unless there is a whole
+node; the container runtime, its cgroups and the processors are those of this machine.
 """
 
-import asyncio
 import contextlib
 import json
 import os
 import pathlib
 
+import yarl
 from aiohttp import web
 
 from api import resources
 from api.kubernetes import crds
 from process.runtime import clock as clocks
 from simulator.apiserver import apiserver
-from tests.planes import processes, raw
+from simulator.processes import children, credentials
+from tests.planes import node_network, processes, raw
 
 NODE = "node-1"
 PATIENCE = 60.0
+PORT = 9316
+"""Where the agent of a whole node tells how it is, in the network of that node."""
 ADAPTER = "0000:3b:00.0"
 GATES = ("GPUEnvInject", "RDMADeviceInject", "OOMScoreAdj", "BlkIOReconcile")
 DEVICES = {"infiniband_verbs/uverbs0": "1:5", "misc/rdma_cm": "1:3"}
@@ -108,6 +111,49 @@ class Agent:
         return found.get("+Inf", 0), found
 
 
+@contextlib.asynccontextmanager
+async def inside(real_node):
+    """Let an agent be a service of a whole node, asked by the CRI proxy there; `start_inside` it."""
+    async with settings_from() as api:
+        port = yarl.URL(api.url).port
+        door = node_network.listen(real_node.pid, "127.0.0.1", port)
+        async with node_network.forwarding(door, "127.0.0.1", port):
+            login = real_node.workdir / "agent-login.json"
+            login.touch(mode=0o600)
+            login.write_text(json.dumps(credentials.kubeconfig(api.url, api.ca, api.token)))
+            made = _inside(real_node.workdir)
+            (real_node.workdir / "agent.yaml").write_text(json.dumps(made))
+            yield
+
+
+def _inside(workdir):
+    socket = f"{workdir}/agent.sock"
+    hooks = {"enable": True, "socket": socket, "hostSocket": socket}
+    return {
+        "nodeName": NODE,
+        "host": {"state": f"{workdir}/agent"},
+        "kubelet": {"verify": "off", "intervalSeconds": 1, "fallBack": False},
+        "nri": {"enable": False},
+        "hookServer": {**hooks, "folder": f"{workdir}/hookserver.d"},
+        "strategies": {"mode": "enforce"},
+        "health": {"host": "127.0.0.1", "port": PORT},
+    }
+
+
+async def start_inside(real_node):
+    """Start the agent, also again, and wait until it is ready."""
+    login = f"--kubeconfig={real_node.workdir}/agent-login.json"
+    child = await real_node.start_service(
+        *("agent", "agent", login, f"--config={real_node.workdir}/agent.yaml")
+    )
+
+    async def is_ready():
+        said = await real_node.page("127.0.0.1", PORT, "/readyz")
+        return said.startswith("{") and json.loads(said)["ready"]
+
+    await children.ready(child, is_ready, clock=clocks.SystemClock())
+
+
 def _adapter(sys):
     """A sysfs that is this machine's but for an adapter more."""
     (sys / "class").mkdir()
@@ -136,9 +182,17 @@ def _install(api):
 
 
 @contextlib.asynccontextmanager
+async def settings_from():
+    """An API server that holds what an agent asks for."""
+    async with apiserver.running(clock=clocks.SystemClock()) as api:
+        _install(api)
+        yield api
+
+
+@contextlib.asynccontextmanager
 async def running(folder, runtime):
     """An agent that is asked by a containerd."""
-    clock, holder = clocks.SystemClock(), {}
+    holder = {}
 
     async def pods(_request):
         return web.json_response({"items": list(holder["agent"].pods.values())})
@@ -153,8 +207,7 @@ async def running(folder, runtime):
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     try:
-        async with apiserver.running(clock=clock) as api:
-            _install(api)
+        async with settings_from() as api:
             agent = holder["agent"] = Agent(folder, runtime, api, runner.addresses[0][1])
             try:
                 yield agent
@@ -162,4 +215,3 @@ async def running(folder, runtime):
                 await agent.process.kill()
     finally:
         await runner.cleanup()
-        await asyncio.sleep(0)

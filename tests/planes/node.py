@@ -131,9 +131,8 @@ class Node:
     async def start_proxy(self):
         """Run the CRI proxy, as a service of the host; also again."""
         (self.workdir / "hookserver.d").mkdir(exist_ok=True)
-        child = await self._inside(
-            *("proxy", "env", f"PYTHONPATH={ROOT}", sys.executable, "-m", "cli.main"),
-            "runtime-proxy",
+        child = await self.start_service(
+            *("proxy", "runtime-proxy"),
             f"--koord-runtimeproxy-endpoint={self.proxy_socket}",
             f"--remote-runtime-service-endpoint={CONTAINERD}",
             f"--hook-server-folder={self.workdir}/hookserver.d",
@@ -144,8 +143,13 @@ class Node:
 
         await children.ready(child, listens, clock=clocks.SystemClock())
 
+    async def start_service(self, name, *words):
+        """Run a command of ours as a service of the host, also again."""
+        python = ("env", f"PYTHONPATH={ROOT}", sys.executable, "-m", "cli.main")
+        return await self._inside(name, *python, *words)
+
     async def kill(self, name):
-        """End containerd, the kubelet or the proxy at once; pods run on."""
+        """End containerd, the kubelet, the proxy or the agent at once; pods run on."""
         await self._children[name].kill()
 
     async def load(self, archive):
@@ -240,7 +244,7 @@ class Node:
 
     async def stop(self):
         """End everything; the namespaces and all that is in them go with their process 1."""
-        for name in ("kubelet", "proxy", "containerd", "view", "root"):
+        for name in ("kubelet", "agent", "proxy", "containerd", "view", "root"):
             if name in self._children:
                 await self._children[name].kill()
         await self.groups.remove()

@@ -32,9 +32,13 @@ class Proxy:
         method = client.UnaryUnaryMethod(self.channel, stage.path, request, response)
         return await method(request(**fields), timeout=60)
 
-    async def container(self, stage, uid="batch", identity="", **limits):
+    async def container(
+        self, stage, uid="batch", identity="", labels=None, annotations=None, **limits
+    ):
         return await self.ask(
             stage,
+            pod_labels=labels or {},
+            pod_annotations=annotations or {},
             pod_meta={"name": uid, "uid": uid, "namespace": "default"},
             container_meta={"name": "app", "id": identity},
             pod_cgroup_parent=f"kubepods-besteffort-pod{uid}.slice",
@@ -110,6 +114,25 @@ async def test_a_pod_is_echoed_and_its_cgroup_written(world, enforced, new_pod):
         )
         assert (dict(found.labels), found.cgroup_parent) == ({"a": "b"}, "/x")
         await world.until_ticking(lambda: file.read_text().split()[0] == "150000")
+
+
+async def test_a_container_starts_once_the_cgroup_of_its_pod_is_written(world, enforced, new_pod):
+    """Where the pod had its sandbox before there was an agent; the container has no cgroup yet."""
+    async with serving(world) as (agent, proxy, _):
+        await world.seconds(3)
+        world.add_pod(test_nri.batch(new_pod), 0)
+        file, of_container = test_nri.cpu_max(world)
+        spec = '{"containers":{"app":{"limits":{"kubernetes.io/batch-cpu":"1500"}}}}'
+        await proxy.container(
+            STAGE.PRE_START_CONTAINER,
+            identity="c-batch",
+            labels={"koordinator.sh/qosClass": "BE"},
+            annotations={"node.koordinator.sh/extended-resource-spec": spec},
+        )
+        assert file.read_text().split()[0] == "150000"
+        assert of_container.read_text().split()[0] == "max"
+        counted = {"event": "start", "result": "adjusted"}
+        assert test_nri.figure(agent, "koord_agent_nri_answers_total", **counted) == 1
 
 
 ALLOCATED = "scheduling.koordinator.sh/device-allocated"
