@@ -20,7 +20,6 @@ from runtimeproxy.cri import messages
 from tests import protobuf_messages as wire
 from tests.planes import (
     agent_beside,
-    containerd_alone,
     kubelet_streams,
     node,
     node_cluster,
@@ -35,10 +34,9 @@ STAGE = runtime_hooks.Stage
 CALLS = 2000
 CALL_SECONDS = 0.001
 REGISTERED_SECONDS = 2.0
-BATCH = {"kubernetes.io/batch-cpu": "500", "kubernetes.io/batch-memory": "64Mi"}
-LIMITS = tuple(f"/sys/fs/cgroup/{path}" for path in containerd_alone.LIMITS)
-WANTED = f"born 512 50000 {64 << 20}"
-REQUESTED = f"born 2 -1 {0x7FFFFFFFFFFFF000}"
+QUOTA = "/sys/fs/cgroup/cpu/cpu.cfs_quota_us"
+# The processors count as twice as fast as others.
+WANTED, REQUESTED = "born 25000", "born 50000"
 LISTS = "output=1&command=ls"
 SERVES = "while :; do echo pong | nc -l -p 8080; done & while :; do echo tick; sleep 0.2; done"
 
@@ -150,8 +148,12 @@ async def test_a_pod_lives_its_whole_life_through_the_proxy(world):
     assert "tick" in await world.stream(f"/attach/{path}/main?output=1")
     assert await world.stream(f"/portForward/{path}?port=8080", "ping\n") == "pong\n"
     await world.emptied()
-    done = {stage for stage, asked in world.hooks.requests if "whole" in asked.pod_meta.name}
-    assert done >= set(STAGE) - {STAGE.PRE_UPDATE_CONTAINER_RESOURCES}
+
+    async def told():
+        asked = {stage for stage, one in world.hooks.requests if "whole" in one.pod_meta.name}
+        return asked >= set(STAGE) - {STAGE.PRE_UPDATE_CONTAINER_RESOURCES}
+
+    await raw.eventually(told, PATIENCE)
 
 
 async def test_an_update_reaches_the_cgroup_of_a_running_container(world):
@@ -202,16 +204,14 @@ async def hooked(world):
         yield world
 
 
-def batch(world, name):
-    """Let a batch pod exist whose first instruction says what its cgroup holds."""
-    said = json.dumps({"containers": {"main": {"requests": BATCH, "limits": BATCH}}})
+def limited(world, name):
+    """Let an online pod exist whose first instruction says what CFS quota it has."""
+    asked = {"cpu": "500m", "memory": "16Mi"}
     world.put(
         name,
-        command=f"echo born $(cat {' '.join(LIMITS)}); sleep 100000",
-        labels={names.LABEL_QOS: "BE"},
-        # As admission writes it.
-        annotations={names.ANNOTATION_EXTENDED_RESOURCE_SPEC: said},
-        resources={"requests": BATCH, "limits": BATCH},
+        command=f"echo born $(cat {QUOTA}); sleep 100000",
+        labels={names.LABEL_QOS: "LS"},
+        resources={"requests": {"cpu": "100m"}, "limits": asked},
     )
 
 
@@ -223,14 +223,14 @@ async def born(world, name):
 
 @pytest.mark.parametrize("victim", ["proxy", "agent", "containerd"])
 async def test_whichever_is_killed_pods_start_and_others_run_on(hooked, victim):
-    """Batch pods are created all the time: before, while the victim is away, after its return."""
+    """Pods with limits are created all the time: before a kill, during it and after it."""
     stays = f"stays-{victim}"
-    batch(hooked, stays)
+    limited(hooked, stays)
     assert await born(hooked, stays) == WANTED
     before = {one.id for one in await hooked.containers()}
     made = [f"{victim}-{number}" for number in range(6)]
     for number, name in enumerate(made):
-        batch(hooked, name)
+        limited(hooked, name)
         if number == 1:
             await hooked.node.kill(victim)
         if number == 3:
@@ -241,7 +241,7 @@ async def test_whichever_is_killed_pods_start_and_others_run_on(hooked, victim):
     assert set(seen) <= ({WANTED, REQUESTED} if victim == "agent" else {WANTED})
     after = {one.id for one in await hooked.containers()}
     assert before <= after
-    await raw.eventually(functools.partial(limited, hooked, after), PATIENCE)
+    await raw.eventually(functools.partial(halved, hooked, after), PATIENCE)
     said = await hooked.stream(f"/exec/default/{stays}-{NODE}/main?{LISTS}")
     assert said.startswith("bin\n")
     await hooked.emptied()
@@ -256,8 +256,8 @@ async def start(world, victim):
         await world.node.run_containerd()
 
 
-async def limited(world, identities):
-    """Whether containers have the limits of batch pods by now."""
+async def halved(world, identities):
+    """Whether containers have the quotas of a faster node by now."""
     found = {one.name: one for one in world.node.group("cpu").rglob("*") if one.name in identities}
     quotas = [node_groups.figure(found[one], "cpu.cfs_quota_us") for one in identities]
-    return quotas == [50_000] * len(identities)
+    return quotas == [25_000] * len(identities)

@@ -12,7 +12,7 @@ import pathlib
 import yarl
 from aiohttp import web
 
-from api import resources
+from api import names, resources
 from api.kubernetes import crds
 from process.runtime import clock as clocks
 from simulator.apiserver import apiserver
@@ -23,6 +23,8 @@ NODE = "node-1"
 PATIENCE = 60.0
 PORT = 9316
 """Where the agent of a whole node tells how it is, in the network of that node."""
+RATIO = "2.00"
+"""How much faster the processors of a whole node count, so that quotas are halved there."""
 ADAPTER = "0000:3b:00.0"
 GATES = ("GPUEnvInject", "RDMADeviceInject", "OOMScoreAdj", "BlkIOReconcile")
 DEVICES = {"infiniband_verbs/uverbs0": "1:5", "misc/rdma_cm": "1:3"}
@@ -113,8 +115,8 @@ class Agent:
 
 @contextlib.asynccontextmanager
 async def inside(real_node):
-    """Let an agent be a service of a whole node, asked by the CRI proxy there; `start_inside` it."""
-    async with settings_from() as api:
+    """Let an agent be a service of a whole node whose CRI proxy asks it; `start_inside` it."""
+    async with settings_from(**{names.ANNOTATION_CPU_NORMALIZATION: RATIO}) as api:
         port = yarl.URL(api.url).port
         door = node_network.listen(real_node.pid, "127.0.0.1", port)
         async with node_network.forwarding(door, "127.0.0.1", port):
@@ -136,6 +138,7 @@ def _inside(workdir):
         "nri": {"enable": False},
         "hookServer": {**hooks, "folder": f"{workdir}/hookserver.d"},
         "strategies": {"mode": "enforce"},
+        "featureGates": {"CPUNormalization": True},
         "health": {"host": "127.0.0.1", "port": PORT},
     }
 
@@ -167,7 +170,7 @@ def _adapter(sys):
     (sys / "bus/pci/devices" / ADAPTER / "infiniband_verbs/uverbs0").mkdir(parents=True)
 
 
-def _install(api):
+def _install(api, annotations):
     for definition in crds.definitions():
         if definition["spec"]["names"]["kind"] in {"NodeMetric", "NodeSLO"}:
             api.objects.create(resources.CRDS, definition)
@@ -178,14 +181,15 @@ def _install(api):
         (resources.NODE_SLOS, {"spec": SLO}),
     ):
         meta = {"apiVersion": resource.api_version, "kind": resource.kind}
-        api.objects.create(resource, {**meta, "metadata": {"name": NODE}, **body})
+        about = {"name": NODE, "annotations": annotations if resource is resources.NODES else {}}
+        api.objects.create(resource, {**meta, "metadata": about, **body})
 
 
 @contextlib.asynccontextmanager
-async def settings_from():
-    """An API server that holds what an agent asks for."""
+async def settings_from(**annotations):
+    """An API server that holds what an agent asks for; annotations are those of the Node."""
     async with apiserver.running(clock=clocks.SystemClock()) as api:
-        _install(api)
+        _install(api, annotations)
         yield api
 
 
