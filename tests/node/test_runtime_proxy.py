@@ -4,11 +4,14 @@ The kubelet has no API server here: its pods come from files, and it answers on 
 """
 
 import asyncio
+import collections
 import contextlib
 import functools
 import json
 import os
 import pathlib
+import random
+import re
 import sys
 
 import pytest
@@ -26,12 +29,17 @@ from tests.planes import (
     node_groups,
     raw,
 )
-from tests.runtimeproxy import stand_in
+from tests.runtimeproxy import stand_in, test_passing
 
 NODE = "proxied-1"
+SOAK = bool(os.environ.get("KOORD_SOAK"))
 PATIENCE = 120.0
 STAGE = runtime_hooks.Stage
 CALLS = 2000
+MESSAGES = int(os.environ.get("KOORD_CRI_MESSAGES", "0")) or (10_000 if SOAK else 300)
+# It would look for registries, of which there are none.
+PATHS = tuple(path for path in test_passing.PATHS if not path.endswith("/PullImage"))
+IDENTITY = re.compile(r"[0-9a-f]{64}")
 CALL_SECONDS = 0.001
 REGISTERED_SECONDS = 2.0
 QUOTA = "/sys/fs/cgroup/cpu/cpu.cfs_quota_us"
@@ -175,6 +183,30 @@ async def test_an_update_reaches_the_cgroup_of_a_running_container(world):
     assert node_groups.figure(folder, "cpu.shares") == 512
     assert node_groups.figure(folder, "cpu.cfs_quota_us") == 60_000
     await world.emptied()
+
+
+async def test_generated_messages_are_answered_as_containerd_itself_does(world):
+    """Status and response of each are those of a call without the proxy."""
+    differ, statuses = {}, collections.Counter()
+    async with world.cri(proxied=True) as proxied, world.cri(proxied=False) as plain:
+        for number in range(MESSAGES):
+            drawn = random.Random(number)
+            path, request = drawn.choice(PATHS), test_passing.generated(drawn)
+            found = [await test_passing.outcome(cri, path, request) for cri in (proxied, plain)]
+            statuses[getattr(found[1][0], "name", "OK")] += 1
+            if len({repr(_without_ids(one)) for one in found}) > 1:
+                differ[number, path] = found
+    print(dict(statuses))
+    assert differ == {}
+    assert len(statuses) > 2
+
+
+def _without_ids(found):
+    """What a call has come to, without the ids that the runtime has drawn and the order of maps."""
+    first, second = found
+    if isinstance(second, str):
+        return first, IDENTITY.sub("", second)
+    return [sorted(one) for one in first], second
 
 
 async def test_a_call_costs_the_proxy_less_than_a_millisecond_of_processor_time(world):

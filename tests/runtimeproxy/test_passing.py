@@ -13,13 +13,13 @@ from tests import protobuf_messages as wire
 MESSAGES = int(os.environ.get("KOORD_CRI_MESSAGES") or 150)
 """How many generated messages pass; read before the environment of tests is cleaned."""
 _TOGETHER = 20
-_NAMES = (
+NAMES = (
     *("Version", "Status", "ListPodSandbox", "ContainerStatus", "ExecSync", "Exec", "Attach"),
     *("PortForward", "ContainerStats", "UpdateRuntimeConfig", "CheckpointContainer"),
 )
-_PATHS = (
+PATHS = (
     *calls.CALLS,
-    *(messages.path(name) for name in _NAMES),
+    *(messages.path(name) for name in NAMES),
     *("/runtime.v1.ImageService/PullImage", "/runtime.v1.ImageService/ListImages"),
     *("/runtime.v1alpha2.RuntimeService/RunPodSandbox", "/later.v9.Service/NotYetThere"),
 )
@@ -82,7 +82,7 @@ class Planned:
     async def exchange(self, kubelet, number):
         """One call, generated from its number, of which each end is compared with the other."""
         drawn, token = random.Random(number), f"token-{number}"
-        path, request, answer = drawn.choice(_PATHS), generated(drawn), answered(drawn)
+        path, request, answer = drawn.choice(PATHS), generated(drawn), answered(drawn)
         self.plans[token], extra = answer, drawn.randbytes(9)
         found = await outcome(kubelet, path, request, {"token": token, "x-bin": extra})
         refused = isinstance(answer, Exception)
