@@ -4,7 +4,7 @@ It stands as JSON in one ConfigMap, of bounded size: the last moves of each prof
 known, and the moves that cool-down and hourly limits look back at.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -17,6 +17,8 @@ KEY: Final = "memory.json"
 """Where it stands in the data of the ConfigMap."""
 MOST_MOVES: Final = 2000
 """Moves that are remembered; the oldest are forgotten."""
+_MOST_BYTES: Final = 704 << 10
+"""What they take at most; a ConfigMap holds a MiB."""
 MOST_PROFILES: Final = 32
 _BOUNDS: Final = untrusted.Bounds(bytes=768 << 10, depth=6, parts=100_000)
 _ENCODER: Final = msgspec.json.Encoder(order="deterministic")
@@ -36,9 +38,18 @@ NOTHING: Final = Memory()
 
 def text(one: Memory) -> str:
     """Return it as it is written; what is beyond the bounds is left out."""
-    latest = sorted(one.moves.items(), key=lambda item: (-item[1].at, item[0]))[:MOST_MOVES]
     breakers = dict(sorted(one.breakers.items())[:MOST_PROFILES])
-    return _ENCODER.encode(Memory(breakers, dict(latest))).decode()
+    return _ENCODER.encode(Memory(breakers, dict(_latest(one.moves)))).decode()
+
+
+def _latest(moves: Mapping[str, history.Moved]) -> Iterator[tuple[str, history.Moved]]:
+    """Yield the latest moves, as many as are remembered and fit."""
+    room = _MOST_BYTES
+    for uid, one in sorted(moves.items(), key=lambda item: (-item[1].at, item[0]))[:MOST_MOVES]:
+        room -= len(_ENCODER.encode({uid: one}))
+        if room < 0:
+            return
+        yield uid, one
 
 
 def read(data: Mapping[str, str] | None) -> Memory:

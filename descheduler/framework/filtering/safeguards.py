@@ -16,6 +16,7 @@ PROTECTED: Final = "it is marked as not preemptible"
 ROLLING_OUT: Final = "its workload is rolling out a new revision"
 COOL_DOWN: Final = "it replaces a pod that was moved a short time ago (coolDown)"
 AGAIN: Final = "pods were moved again and again to where it is: it stays longer (coolDown)"
+LOOP: Final = "it is moved in a loop: pods of its line came back twice to nodes that they left"
 GANG: Final = "its gang would lose its quorum"
 QUOTA_LINE: Final = "its replacement would wait for quota behind pods that wait already"
 
@@ -36,8 +37,7 @@ class Safeguards:
         cool_down: float = 0.0,
     ) -> None:
         self._seen, self._migrating = seen, migrating
-        self._lines = resting.Lines(moves.values())
-        self._cool_down = cool_down
+        self._lines = resting.Lines(moves.values(), cool_down)
         self._gangs = Gangs(seen)
         self._quotas = quota_lines.QuotaLines(seen)
 
@@ -75,7 +75,9 @@ class Safeguards:
             return QUOTA_LINE
         if workload is not None and workload.is_rolling_out:
             return ROLLING_OUT
-        left, turns = self._lines.rest(pod, self._seen.now, self._cool_down)
+        if self._lines.is_in_a_loop(pod):
+            return LOOP
+        left, turns = self._lines.rest(pod, self._seen.now)
         if not left:
             return ""
         return COOL_DOWN if turns == 1 else AGAIN

@@ -104,7 +104,7 @@ class Decisions:
     def plan(self, kept: tuple[round_plan.Kept, ...]) -> round_plan.RoundPlan:
         """Return what was decided."""
         before, moves = self._given.memory, tuple(self._moves.values())
-        lines = resting.Lines(before.moves.values())
+        lines = resting.Lines(before.moves.values(), self._chosen.cool_down)
         done = {
             move.suggestion.pod.uid: self._moved(move, lines) for move in moves if not move.dry_run
         }
@@ -130,7 +130,7 @@ class Decisions:
 
     def _moved(self, move: round_plan.Move, lines: resting.Lines) -> history.Moved:
         pod = move.suggestion.pod
-        return history.moved(pod, self._given.picture.now, move.target, lines.turns(pod) + 1)
+        return history.moved(pod, self._given.picture.now, move.target, lines.line_of(pod))
 
     def _decide(self, suggestion: protocols.Suggestion, context: Context) -> protocols.Answer:
         pod = suggestion.pod

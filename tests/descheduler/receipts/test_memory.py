@@ -11,7 +11,8 @@ HALTED = breaker.Breaker((breaker.Settled(1.0, True, 2.0, 3.0),), 4.0, 5.0, 1, "
 
 
 def test_it_is_read_back_as_it_was_written():
-    one = memory.Memory({"default": HALTED}, {"uid": MOVED})
+    looped = history.Moved(2.0, "default", "b", "web", "a", 2, 1, {"a": 1.0})
+    one = memory.Memory({"default": HALTED}, {"uid": MOVED, "other": looped})
     assert memory.read({memory.KEY: memory.text(one)}) == one
 
 
@@ -45,6 +46,20 @@ def test_what_is_written_at_most_fits_into_a_config_map():
     text = memory.text(memory.Memory(profiles, moves))
     assert len(text) < 768 << 10
     assert memory.read({memory.KEY: text}).moves == moves
+
+
+def test_of_moves_with_long_names_the_latest_are_kept_that_fit():
+    name = "n" * 253
+    left = {f"{name[1:]}{number}": 1.7e9 for number in range(4)}
+    moves = {
+        f"{number:036}": history.Moved(1.7e9 + number, name, name, "w" * 36, name, 9, 3, left)
+        for number in range(memory.MOST_MOVES)
+    }
+    text = memory.text(memory.Memory({}, moves))
+    assert len(text) < 768 << 10
+    found = memory.read({memory.KEY: text}).moves
+    assert sorted(found) == sorted(moves)[-len(found) :]
+    assert len(found) > 300
 
 
 @pytest.mark.parametrize("written", ["{", "[]", '{"moves": {"u": {}}}', "[" * 3000])

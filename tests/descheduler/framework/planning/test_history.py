@@ -55,3 +55,15 @@ def test_jobs_tell_after_a_restart():
         "uid-web-0": history.Moved(NOW - 30, "default", "n", "web"),
         "uid-web-1": history.Moved(NOW - 90, "x", "", "rs"),
     }
+
+
+def test_a_line_that_came_back_is_remembered_while_its_last_pod_stands():
+    long_ago = NOW - 10 * KEEP
+    one = history.Moved(long_ago, "default", "n", "web", returns=1)
+    successor = pod("web-1", "n", created=long_ago + 30)
+    later = pod("web-2", "n", created=long_ago + 3000)
+    assert followed({"uid-web-0": one}, picture_of(pods=[successor])) == {"uid-web-0": one}
+    for pods in ([], [later], [pod("web-1", "n", created=long_ago + 30, controller="Job/x")]):
+        assert followed({"uid-web-0": one}, picture_of(pods=pods)) == {}
+    never_back = history.Moved(long_ago, "default", "n", "web", turn=3)
+    assert followed({"uid-web-0": never_back}, picture_of(pods=[successor])) == {}

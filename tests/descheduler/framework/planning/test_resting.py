@@ -1,11 +1,13 @@
 """Pods rest after a move, and longer the more often their line has moved."""
 
+import itertools
+
 import pytest
 
 from descheduler.framework.planning import history, resting
 from tests.descheduler.builders import NOW, pod
 
-MINUTE = 60.0
+MINUTE, HOUR = 60.0, 3600.0
 HALF_AN_HOUR = 1800.0
 
 
@@ -36,15 +38,54 @@ def moved(minutes_ago, target="n", turn=1, workload="web"):
 )
 def test_how_long_a_pod_rests(moves, created, left, turns):
     one = pod(node="n", created=NOW - created * MINUTE)
-    found = resting.Lines(moves).rest(one, NOW, HALF_AN_HOUR)
+    found = resting.Lines(moves, HALF_AN_HOUR).rest(one, NOW)
     assert found == (pytest.approx(left * MINUTE), turns)
 
 
 def test_a_pod_without_a_controller_has_no_line():
-    lines = resting.Lines([moved(5), moved(5, workload="")])
-    assert lines.rest(pod(node="n", created=NOW, controller=""), NOW, HALF_AN_HOUR) == (0.0, 0)
+    lines = resting.Lines([moved(5), moved(5, workload="")], HALF_AN_HOUR)
+    assert lines.rest(pod(node="n", created=NOW, controller=""), NOW) == (0.0, 0)
 
 
 def test_without_a_cool_down_nothing_rests():
-    lines = resting.Lines([moved(5, turn=5)])
-    assert lines.rest(pod(node="n", created=NOW - 4 * MINUTE), NOW, 0.0)[0] == 0.0
+    lines = resting.Lines([moved(5, turn=5)], 0.0)
+    assert lines.rest(pod(node="n", created=NOW - 4 * MINUTE), NOW)[0] == 0.0
+
+
+def follow(path, every, cool_down=HALF_AN_HOUR):
+    """Return how often a line came back that has stood on nodes one after another."""
+    moves, uid = {}, ""
+    for number, (node, after) in enumerate(itertools.pairwise(path)):
+        at = NOW + number * every
+        one = pod(f"web-{number}", node, created=at - every)
+        line = resting.Lines(moves.values(), cool_down).line_of(one)
+        uid = f"uid-web-{number}"
+        moves[uid] = history.moved(one, at, after, line)
+    last = pod("last", path[-1], created=NOW + (len(path) - 2) * every)
+    lines = resting.Lines(moves.values(), cool_down)
+    assert lines.is_in_a_loop(last) is (lines.line_of(last).returns >= resting.MOST_RETURNS)
+    return lines.line_of(last)
+
+
+@pytest.mark.parametrize(
+    ("path", "every", "returns"),
+    [
+        pytest.param("ab", HALF_AN_HOUR, 0, id="a move"),
+        pytest.param("abcdefgh", HALF_AN_HOUR, 0, id="never back"),
+        pytest.param("aba", HALF_AN_HOUR, 1, id="back once"),
+        pytest.param("abab", HALF_AN_HOUR, 2, id="two nodes in turn"),
+        pytest.param("aaa", HALF_AN_HOUR, 2, id="put back twice"),
+        pytest.param("abcdabc", HALF_AN_HOUR, 3, id="a round trip over four nodes"),
+        pytest.param("abcdefabcdef", HALF_AN_HOUR, 0, id="longer than is remembered"),
+        pytest.param("ababab", 7 * HOUR, 0, id="with the load of the day"),
+    ],
+)
+def test_how_often_a_line_came_back(path, every, returns):
+    line = follow(path, every)
+    assert (line.turns, line.returns) == (len(path) - 1, returns)
+    assert len(line.left) <= 4
+
+
+def test_long_cool_downs_do_not_hide_a_loop():
+    assert follow("abab", 8 * HOUR, cool_down=HOUR).returns == 0
+    assert follow("abab", 8 * HOUR, cool_down=8 * HOUR).returns == 2
