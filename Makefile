@@ -116,6 +116,10 @@ wheel-test: $(STAMP) ## Build the wheel, install it into a venv of its own and r
 release: $(STAMP) ## Everything that is published, in build/release: wheel, chart, image, krew, bills, provenance, checksums
 	$(BIN)/python deploy/release/build.py $(ARGS)
 
+.PHONY: browser
+browser: $(STAMP) ## The web console in a real Chromium; KOORD_PICTURES=docs/console renews the manual's pictures
+	KOORD_BROWSER=1 $(PYTEST) tests/browser
+
 .PHONY: bench
 bench: $(STAMP) ## Benchmarks, as ratios in one run
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -109,6 +109,7 @@ ROLE_BINDINGS: Final = Resource(
 SUBJECT_ACCESS_REVIEWS: Final = Resource(
     "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", False
 )
+TOKEN_REVIEWS: Final = Resource("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", False)
 
 COLOCATION_PROFILES: Final = Resource(
     GROUP_CONFIG, "v1alpha1", "clustercolocationprofiles", "ClusterColocationProfile", False

@@ -70,6 +70,8 @@ STEPS = (
     Step("gang-throughput", "gangs.throughput",
          ("gangs.bound", "gangs.refused", "gangs.rate"),
          ("--nodes=64", "--members=64", "--gangs=60", "--rounds=1"), ("--rounds=3",), plane=True),
+    Step("console", "console.views", ("console.browser.first", "console.server.nodes"),
+         ("--rounds=3",), ("--rounds=7",)),
     Step("quota-plugin", "scheduling.calls.quota", ("quota.filter", "quota.life"),
          ("--rounds=5", "--calls=100"), ("--rounds=15",)),
     Step("reservations", "reservations.calls", ("reservations.filter", "reservations.life"),

@@ -18,6 +18,8 @@ from manager.admission import prober as probing
 from manager.admission import reach
 from manager.admission import registration_controller as registration
 from manager.admission import term as guard
+from manager.console import informers as console_informers
+from manager.console import site as consoles
 from manager.devices import term as devices
 from manager.explanation import term as expiry
 from manager.gangs import controller as pod_groups
@@ -54,6 +56,7 @@ class App:
     """The running manager."""
 
     url: str
+    """Where the console is; empty where it is off."""
     health_url: str
     health: health.Health
     registry: metrics.Registry
@@ -205,6 +208,7 @@ async def running(
         missed = admission.Listing(watched.term.pods, figures)
         nodes = pages.Nodes(watched.term, clock)
         guarding = _guard(settings, watched, clock, figures)
+        console = _shown(api, watched, nodes, settings, clock, figures)
 
         async def work(writes: client.Client) -> None:
             await watched.rest.synced()
@@ -231,8 +235,25 @@ async def running(
             checks=checks,
             registry=figures,
         )
-        async with site as listening:
-            yield App("", listening.url, checks, figures, supervisor, leading)
+        async with site as listening, _console(console, settings, checks, supervisor) as url:
+            yield App(url, listening.url, checks, figures, supervisor, leading)
+
+
+@contextlib.asynccontextmanager
+async def _console(
+    console: consoles.Console | None,
+    settings: Settings,
+    checks: health.Health,
+    supervisor: supervise.Supervisor,
+) -> AsyncIterator[str]:
+    """Serve the console, if there is one; yields its address."""
+    if console is None:
+        yield ""
+        return
+    console.start(supervisor)
+    config = (settings.config_namespace, settings.config_name)
+    async with console.serving(config, checks) as url:
+        yield url
 
 
 def _lease(settings: LeaderElectionSettings, identity: str) -> leases.Lease | None:
@@ -251,6 +272,31 @@ def _lease(settings: LeaderElectionSettings, identity: str) -> leases.Lease | No
 def _admissions(first: informer_set.InformerSet, settings: Settings) -> admissions.Admissions:
     unreviewed = frozenset({"kube-system", settings.config_namespace})
     return admissions.Admissions(first, settings.admission.configuration, unreviewed)
+
+
+def _shown(
+    api: client.Client,
+    watched: _Watched,
+    nodes: pages.Nodes,
+    settings: Settings,
+    clock: clocks.Clock,
+    figures: metrics.Registry,
+) -> consoles.Console | None:
+    if not settings.console.enabled:
+        return None
+    kept, gangs, networks = watched.term, watched.gangs, watched.networks
+    shared = console_informers.Shared(
+        kept.nodes,
+        kept.metrics,
+        kept.all_pods,
+        nodes.document,
+        forest=lambda: watched.quotas.book.forest,
+        devices=lambda: watched.devices.book.nodes,
+        pod_groups=tuple if gangs is None else gangs.pod_groups,
+        reservations=None if watched.reserving is None else watched.reserving.written,
+        network=(lambda: ((), None)) if networks is None else networks.told,
+    )
+    return consoles.Console(api, shared, settings.console, clock, figures)
 
 
 def _recommendations(

@@ -53,17 +53,31 @@ class Nodes:
     async def explained(self, request: web.Request) -> web.Response:
         """Answer why the node of this name lends what it lends."""
         name = request.match_info["name"]
-        observer = self._leading or self._standby
-        node, settings = observer.stores.nodes.get(name), observer.settings
-        if node is None:
+        if name not in self._observer.stores.nodes:
             return _json({"error": f"there is no node {name}"}, status=404)
-        if settings is None:
+        found = self.document(name)
+        if found is None:
             return _json({"error": "waits for readable cluster settings"}, status=503)
+        return _json(found)
+
+    def document(self, name: str) -> Mapping[str, Any] | None:
+        """Return why a node lends what it lends.
+
+        None for a node that is not there, and while the cluster settings cannot be read.
+        """
+        observer = self._observer
+        node, settings = observer.stores.nodes.get(name), observer.settings
+        if node is None or settings is None:
+            return None
         seen = observer.seen(settings, node)
         topology = observer.stores.topologies.get(name)
         zones = zones_plan.told(seen, topology, observer.stores.demands.held(name))
         found = dataclasses.replace(plans.breakdown(seen), zones=zones)
-        return _json({"leads": self._leading is not None, **breakdown.document(found)})
+        return {"leads": self._leading is not None, **breakdown.document(found)}
+
+    @property
+    def _observer(self) -> node_resource.Observer:
+        return self._leading or self._standby
 
 
 def _json(body: Mapping[str, Any], status: int = 200) -> web.Response:

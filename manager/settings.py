@@ -196,6 +196,43 @@ class GangSettings(settings.Settings):
     """Writes of status at once."""
 
 
+class ConsoleServerSettings(settings.ServerSettings):
+    """The listener of the web console, on the loopback interface of the pod.
+
+    `kubectl port-forward` reaches it there; everything else needs another `host`.
+    """
+
+    port: int = pydantic.Field(default=8082, ge=0, le=65535)
+    """TCP port to listen on; 0 lets the system choose a free one."""
+    max_body_bytes: int = pydantic.Field(default=1024, ge=1024)
+    """Largest request body; the console reads none."""
+    max_connections: int = pydantic.Field(default=256, ge=1)
+    """Connections at the same time; see the listener of the probes."""
+    max_connections_by_address: int = pydantic.Field(default=128, ge=1)
+    """Connections at the same time from one address."""
+    max_pending_bytes: int = pydantic.Field(default=4 * 1024 * 1024, ge=1024)
+    """Bytes of requests that are not complete, of all connections together."""
+
+
+class ConsoleSettings(settings.Settings):
+    """The web console, on every replica; it shows what the user's own token may list."""
+
+    enabled: bool = False
+    """Serve the console. The manager then keeps a little more of each pod, and needs to create
+    TokenReviews and SubjectAccessReviews."""
+    viewer: str = ""
+    """User for whom requests without a token are taken, such as
+    `system:serviceaccount:koordinator-system:koord-console-viewer`; empty: they are refused."""
+    remember_seconds: float = pydantic.Field(default=10.0, gt=0, le=300)
+    """How long the API server's answers hold: whose a token is, and what its user may read."""
+    reviews_per_second: float = pydantic.Field(default=100.0, gt=0)
+    """Reviews asked of the API server per second, after the first burst."""
+    reviews_burst: int = pydantic.Field(default=400, ge=50)
+    """Reviews asked at once."""
+    server: ConsoleServerSettings = ConsoleServerSettings()
+    """Where the console is served."""
+
+
 class HealthSettings(settings.ServerSettings):
     """The listener for probes and scrapers, which come from outside the pod."""
 
@@ -232,6 +269,8 @@ class Settings(settings.Settings):
     """Placing Reservations, and their status."""
     gangs: GangSettings = GangSettings()
     """The status of PodGroups, and the repair of gangs."""
+    console: ConsoleSettings = ConsoleSettings()
+    """The web console."""
     feature_gates: dict[str, bool] = pydantic.Field(default_factory=dict)
     """Features by name, switched on or off; an unknown name is an error."""
     health: HealthSettings = HealthSettings()

@@ -36,6 +36,7 @@ HINTS = """
   kubeconfig   export KUBECONFIG={kubeconfig}
   look         kubectl get nodes,nodemetrics,nodeslos
   why pending  kubectl -n shop describe pod latecomer   (comes when the nodes are warm)
+  console      {console}
   metrics      {metrics}
   agents       {agents}  (/metrics, /debug/audit)
   log          {log}
@@ -182,6 +183,7 @@ async def _serve(options: Options) -> None:
         terminal.lines(
             HINTS.format(
                 kubeconfig=kubeconfig,
+                console=running.manager.url,
                 metrics=metrics,
                 agents=agents,
                 log=options.folder / run_folder.LOG,

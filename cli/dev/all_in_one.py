@@ -20,6 +20,8 @@ from webhook import app as webhooks
 from webhook import settings as webhook_settings
 
 LOCAL = "127.0.0.1"
+VIEWER = "koord-console-viewer"
+"""For whom the console takes browsers that send no token."""
 # There is one scheduler and one extender, so no other scheduler binds anything in a silence.
 _ALONE_SECONDS = 86_400.0
 
@@ -55,7 +57,12 @@ class Options:
         )
     )
     manager: manager_settings.Settings = dataclasses.field(
-        default_factory=lambda: manager_settings.Settings.model_validate({"health": local()})
+        default_factory=lambda: manager_settings.Settings.model_validate(
+            {
+                "health": local(),
+                "console": {"enabled": True, "viewer": VIEWER, "server": local()},
+            }
+        )
     )
     descheduler: descheduler_settings.Settings = dataclasses.field(
         default_factory=lambda: descheduler_settings.Settings.model_validate({"health": local()})

@@ -13,7 +13,7 @@ from cli import reading
 from cli.doctor import live_switches
 from cli.quota import table
 from cli.view import scheduler_arguments
-from domain.pods import resources
+from domain.pods import pending_reason, resources
 
 MEMORY = "memory"
 MOST_NODES = 3
@@ -183,22 +183,15 @@ def _used(metric: nodemetric.NodeMetric | None) -> dict[str, int] | None:
 
 def _pending(seen: _Seen, rows: Iterable[NodeRow]) -> PendingRow:
     pod, asked = seen.pod, seen.asked
-    condition = pod.status.condition("PodScheduled")
-    if pod.spec.scheduling_gates:
-        reason = "waits behind " + ", ".join(gate.name for gate in pod.spec.scheduling_gates)
-    elif condition is not None and condition.message:
-        # What follows is said about preemption, which is seldom the question here.
-        reason = condition.message.partition(" preemption: ")[0].removesuffix(
-            " no new claims to deallocate,"
-        )
+    reason = pending_reason.of(pod).text
+    if pod.status.condition("PodScheduled") is not None and not pod.spec.scheduling_gates:
+        # The scheduler only says that it is not enough.
         reason += _free_to_batch(rows) if asked.get(names.BATCH_CPU) else ""
-    else:
-        reason = f"scheduler {pod.spec.scheduler_name} has not tried it yet"
     return PendingRow(pod.metadata.key, str(qos.of_pod(pod)), _asks(asked), reason)
 
 
 def _free_to_batch(rows: Iterable[NodeRow]) -> str:
-    """Say where there is how much; the scheduler only says that it is not enough."""
+    """Say where there is how much."""
     free = sorted(rows, key=lambda row: row.cpu.borrowed - row.cpu.lent)[:MOST_NODES]
     parts = (f"{row.name} {cores(row.cpu.lent - row.cpu.borrowed)}" for row in free)
     return f" Free batch cores: {', '.join(parts)}."

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from api import names, resources
@@ -68,6 +68,11 @@ class Gangs:
         self._gangs = gangs.Gangs(self._book, live, duties.pace, clock, registry)
         switched = members.add(reflector.config_map(names.CONFIG_MAP_SWITCHES, duties.namespace))
         switched.listen(lambda change: live.take(change.new.data if change.new else None))
+
+    def pod_groups(self) -> Iterator[objects.Group]:
+        """Yield the PodGroups of scheduling.sigs.k8s.io and of Kubernetes itself."""
+        for seen in self._book.groups:
+            yield from seen
 
     def start(self, supervisor: supervise.Supervisor) -> None:
         """Start to list and watch."""

@@ -1,7 +1,7 @@
 """Reservations during one term of leadership: what is watched, and who places and ends them."""
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from api import names, resources
@@ -54,8 +54,13 @@ class Reservations:
         self._configured = members.add(
             reflector.config_map(names.CONFIG_MAP_SCHEDULER, duties.rules.namespace)
         )
+        self.written: shared_store.SharedStore[Mapping[str, Any]] = shared_store.SharedStore()
+        """Of which every capability that needs Reservations takes its view."""
+        members.add(
+            reflector.Projection(resources.RESERVATIONS, dict, self.written.project), self.written
+        )
         self._stores = reservations.Stores(
-            members.add(reflector.Projection(resources.RESERVATIONS, dict, objects.reservation)),
+            self.written.view(objects.reservation),
             pods.view(objects.stand_in),
             members.add(
                 reflector.Projection(resources.PRIORITY_CLASSES, dict, priorities.priority_class)

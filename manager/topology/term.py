@@ -1,5 +1,7 @@
 """The ClusterNetworkTopology during one term of leadership: what is watched, who writes it."""
 
+from typing import Any
+
 from api import resources
 from kube.controllers import controller, workqueue
 from kube.informers import informer_set, reflector, store
@@ -33,6 +35,13 @@ class Networks:
                 fields=f"metadata.name={topology.KEY}",
             )
         )
+
+    def told(self) -> tuple[tuple[str, ...], Any]:
+        """Return the names of the layers, and the domains that the status names."""
+        found = self._seen.get(topology.KEY)
+        if found is None:
+            return (), None
+        return found.layers.names if found.layers is not None else (), found.written
 
     async def run(self, writer: apply.Writer) -> None:
         """Work until cancelled; nodes are listed before."""

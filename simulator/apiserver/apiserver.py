@@ -1,7 +1,7 @@
 """The embedded API server: real HTTPS in front of the store.
 
-It knows who asks but not what they may do: authorisation is not simulated, and the reviews that
-ask about it are refused. Rules in CEL are stored and not evaluated.
+Everybody who is known may do everything, unless an authorizer says otherwise; RBAC objects are
+stored and not evaluated. Rules in CEL are stored and not evaluated.
 """
 
 import contextlib
@@ -40,6 +40,8 @@ class Options:
     port: int = 0
     tokens: Mapping[str, requests.User] | None = None
     """Who is let in; by default one administrator with a fresh token."""
+    authorizer: requests.Authorizer = field(default_factory=requests.AlwaysAllow)
+    """What they may do."""
     faults: requests.Faults = field(default_factory=requests.NoFaults)
     services: Mapping[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
     """Where the services that webhooks name listen, by namespace and name. Read at each call."""
@@ -119,6 +121,7 @@ async def running(
             budgets=state.budgets,
             faults=chosen.faults,
             tokens=tokens,
+            authorizer=chosen.authorizer,
         )
         await parts.webhooks.open()
         stack.push_async_callback(parts.webhooks.close)

@@ -1,4 +1,4 @@
-"""Bearer tokens to users. What a user may do is not simulated: everybody may do everything."""
+"""Bearer tokens to users."""
 
 from collections.abc import Mapping
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from aiohttp import web
 
-from simulator.apiserver import authentication, discovery, openapi, services
+from simulator.apiserver import authentication, authorization, discovery, openapi, services
 from simulator.apiserver.admission import builtin
 from simulator.apiserver.http import api_errors, requests, responses
 from simulator.apiserver.registry import decoding, kinds
@@ -99,6 +99,10 @@ async def _resource(
     user: requests.User,
     warnings: list[str],
 ) -> web.StreamResponse:
+    authorization.check(parts, user, info)
+    if (review := authorization.reviewed(info)) is not None:
+        body = responses.decoded(request.content_type, await _body(request))
+        return responses.reply(authorization.answer(parts, review, body), 201, warnings)
     kind = _kind(parts.registry, info)
     _located(kind, info)
     accept = request.headers.get("Accept", "")

@@ -24,6 +24,7 @@ class Services:
     budgets: disruption_budgets.Budgets
     faults: requests.Faults
     tokens: Mapping[str, requests.User]
+    authorizer: requests.Authorizer = field(default_factory=requests.AlwaysAllow)
     address: str = ""
     wakers: set[Callable[[], None]] = field(default_factory=set)
     """Wake every watch, so that it looks at the clock and at `closing`."""

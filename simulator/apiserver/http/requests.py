@@ -47,9 +47,44 @@ class RequestInfo:
         return self.query.get("fieldManager") or self.agent or "unknown"
 
     @property
+    def attributes(self) -> "Attributes":
+        """What authorizers are asked about this request."""
+        return Attributes(
+            self.verb, self.group, self.plural, self.subresource, self.namespace, self.name
+        )
+
+    @property
     def dry_run(self) -> bool:
         """Whether nothing may be stored."""
         return self.query.get("dryRun", "") == "All"
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """What a user wants to do, as authorizers see it."""
+
+    verb: str
+    group: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+
+
+class Authorizer(Protocol):
+    """Who may do what."""
+
+    def allows(self, user: User, asked: Attributes) -> bool:
+        """Whether a user may do something."""
+
+
+class AlwaysAllow:
+    """The authorization mode of that name: everybody may do everything."""
+
+    def allows(self, user: User, asked: Attributes) -> bool:
+        """Allow it."""
+        del user, asked
+        return True
 
 
 class Faults(Protocol):

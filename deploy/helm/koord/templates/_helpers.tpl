@@ -236,6 +236,15 @@ readinessProbe:
 {{- if or (eq .Values.webhook.registration.by "chart") .Values.webhook.refuseOthers -}}
 {{- $_ := set $base "admission" (dict "withdraw" false) -}}
 {{- end -}}
+{{- with .Values.manager.console -}}
+{{- if .enabled -}}
+{{- $console := dict "enabled" true "server" (dict "host" (ternary "0.0.0.0" "127.0.0.1" .service) "port" 8082) -}}
+{{- if .viewer -}}
+{{- $_ := set $console "viewer" (printf "system:serviceaccount:%s:koord-console-viewer" $.Release.Namespace) -}}
+{{- end -}}
+{{- $_ := set $base "console" $console -}}
+{{- end -}}
+{{- end -}}
 {{- toYaml (mustMergeOverwrite $base (deepCopy .Values.manager.settings)) -}}
 {{- end }}
 

@@ -1,0 +1,1 @@
+"""Who asks the console, and what they may read: TokenReview and SubjectAccessReview."""
