@@ -3,7 +3,7 @@
 Nothing is kept for it: the values are made from what is known anyway, when metrics are read.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from prometheus_client import core, registry
@@ -21,6 +21,34 @@ _POD: Final = ("pod_uid", "pod_name", "pod_namespace")
 _CONTAINER: Final = (*_POD, "container_id", "container_name")
 _WAITS: Final = {"cpu": "cpu", "memory": "mem", "io": "io"}
 _LENT: Final = (*names.BATCH_RESOURCES, *names.MID_RESOURCES)
+_PRESSURE: Final = ("psi_resource_type", "psi_precision", "psi_degree", "cpu_full_supported")
+_AMOUNT: Final = ("resource", "unit")
+FAMILIES: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
+    "start_time": ((), "When the agent started, in seconds since 1970."),
+    "node_used_cpu_cores": ((), "Cores used on the node."),
+    "node_used_memory_bytes": ((), "Memory used on the node."),
+    "node_metric_node_usage": (_AMOUNT, "What is used on the node."),
+    "node_metric_system_usage": (_AMOUNT, "What is used on the node outside pods."),
+    "node_resource_allocatable": (_AMOUNT, "Batch and mid resources that the node lends."),
+    "be_suppress_cpu_cores": (("type",), "Cores that best-effort work may use, by policy."),
+    "be_suppress_be_used_cpu_cores": ((), "Cores that best-effort pods use."),
+    "be_suppress_ls_used_cpu_cores": ((), "Cores used by everything but best-effort pods."),
+    "host_application_resource_usage": (
+        ("host_application_name", "resource", "priority_class", "qos"),
+        "What a host application uses.",
+    ),
+    "container_resource_requests": ((*_AMOUNT, *_CONTAINER), "Batch and mid requests."),
+    "container_resource_limits": ((*_AMOUNT, *_CONTAINER), "Batch and mid limits."),
+    "pod_psi": ((*_POD, *_PRESSURE), "Share of time in which tasks of a pod wait."),
+    "container_psi": ((*_CONTAINER, *_PRESSURE), "Share of time in which tasks wait."),
+    "container_cpi": ((*_CONTAINER, "cpi_field"), "Cycles and instructions of a container."),
+    "resctrl_llc_occupancy": (("cache_id", "qos"), "Bytes that a class holds in a cache."),
+    "resctrl_memory_bandwidth": (
+        ("cache_id", "qos", "mb_type"),
+        "Memory bandwidth of a class in bytes per second.",
+    ),
+}
+"""The labels, beside `node`, and the meaning of every figure."""
 Row = tuple[tuple[str, ...], float]
 
 
@@ -65,47 +93,42 @@ class Names(registry.Collector):
         return [family for family in self._families() if family.samples]
 
     def _families(self) -> Iterator[core.GaugeMetricFamily]:
-        yield self._family("start_time", (), [((), self._began)])
+        yield self._family("start_time", [((), self._began)])
         picture, sight = self._picture(), self.seen.sight
         if picture is None or sight is None or picture.node is None:
             return
         yield from self._of_node(picture)
         yield from self._of_suppression(picture)
-        yield self._family(
-            "host_application_resource_usage",
-            ("host_application_name", "resource", "priority_class", "qos"),
-            _applications(picture),
-        )
+        yield self._family("host_application_resource_usage", _applications(picture))
         yield from self._of_containers(picture)
         yield from self._of_pressure(picture, sight)
-        yield self._family("container_cpi", (*_CONTAINER, "cpi_field"), _cycles(picture, sight))
+        yield self._family("container_cpi", _cycles(picture, sight))
         yield from self._of_caches(sight)
 
     def _of_node(self, picture: state.NodeState) -> Iterator[core.GaugeMetricFamily]:
         used, rest = picture.usage, picture.system
         if used.cpu is not None:
-            yield self._family("node_used_cpu_cores", (), [((), used.cpu)])
+            yield self._family("node_used_cpu_cores", [((), used.cpu)])
         if used.memory is not None:
-            yield self._family("node_used_memory_bytes", (), [((), used.memory)])
-        labels = ("resource", "unit")
-        yield self._family("node_metric_node_usage", labels, _usage(used))
-        yield self._family("node_metric_system_usage", labels, _usage(rest))
+            yield self._family("node_used_memory_bytes", [((), used.memory)])
+        yield self._family("node_metric_node_usage", _usage(used))
+        yield self._family("node_metric_system_usage", _usage(rest))
         assert picture.node is not None
         allocatable = _amounts(picture.node.status.allocatable)
         rows = [((name, _unit(name)), amount) for name, amount in allocatable]
-        yield self._family("node_resource_allocatable", labels, rows)
+        yield self._family("node_resource_allocatable", rows)
 
     def _of_suppression(self, picture: state.NodeState) -> Iterator[core.GaugeMetricFamily]:
         allowed = self._figures.value(_ALLOWED)
         if picture.thresholds is not None and allowed:
             kind = picture.thresholds.cpu_suppress_policy
-            yield self._family("be_suppress_cpu_cores", ("type",), [((kind,), allowed)])
+            yield self._family("be_suppress_cpu_cores", [((kind,), allowed)])
         if picture.usage.cpu is None:
             return
         batch = sum(pod.usage.cpu or 0.0 for pod in picture.pods if pod.best_effort)
         online = max(0.0, picture.usage.cpu - batch)
-        yield self._family("be_suppress_be_used_cpu_cores", (), [((), batch)])
-        yield self._family("be_suppress_ls_used_cpu_cores", (), [((), online)])
+        yield self._family("be_suppress_be_used_cpu_cores", [((), batch)])
+        yield self._family("be_suppress_ls_used_cpu_cores", [((), online)])
 
     def _of_containers(self, picture: state.NodeState) -> Iterator[core.GaugeMetricFamily]:
         # The unit says which of the two it is and not what is counted; dashboards are used to it.
@@ -116,13 +139,11 @@ class Names(registry.Collector):
                 for container in pod.containers
                 for name, amount in _amounts(getattr(container.container.resources, kind))
             ]
-            labels = ("resource", "unit", *_CONTAINER)
-            yield self._family(f"container_resource_{kind}", labels, rows)
+            yield self._family(f"container_resource_{kind}", rows)
 
     def _of_pressure(
         self, picture: state.NodeState, sight: collectors.Sight
     ) -> Iterator[core.GaugeMetricFamily]:
-        more = ("psi_resource_type", "psi_precision", "psi_degree", "cpu_full_supported")
         pods, containers = list[Row](), list[Row]()
         for pod in picture.pods:
             uid = pod.pod.metadata.uid
@@ -131,8 +152,8 @@ class Names(registry.Collector):
             for container in pod.containers:
                 of_one, key = _labels(pod, container), ("container", uid, container.name)
                 containers += [((*of_one, *rest), value) for rest, value in _waits(sight, key)]
-        yield self._family("pod_psi", (*_POD, *more), pods)
-        yield self._family("container_psi", (*_CONTAINER, *more), containers)
+        yield self._family("pod_psi", pods)
+        yield self._family("container_psi", containers)
 
     def _of_caches(self, sight: collectors.Sight) -> Iterator[core.GaugeMetricFamily]:
         held, moved = list[Row](), list[Row]()
@@ -145,15 +166,12 @@ class Names(registry.Collector):
                 held.append(((cache, name), value))
             elif kind.startswith("memory-traffic-"):
                 moved.append(((cache, name, f"mbm_{kind.rpartition('-')[2]}"), value))
-        yield self._family("resctrl_llc_occupancy", ("cache_id", "qos"), held)
-        yield self._family("resctrl_memory_bandwidth", ("cache_id", "qos", "mb_type"), moved)
+        yield self._family("resctrl_llc_occupancy", held)
+        yield self._family("resctrl_memory_bandwidth", moved)
 
-    def _family(
-        self, name: str, labels: tuple[str, ...], rows: Iterable[Row]
-    ) -> core.GaugeMetricFamily:
-        made = core.GaugeMetricFamily(
-            f"koordlet_{name}", "As Koordinator's agent tells it.", labels=["node", *labels]
-        )
+    def _family(self, name: str, rows: Iterable[Row]) -> core.GaugeMetricFamily:
+        labels, meaning = FAMILIES[name]
+        made = core.GaugeMetricFamily(f"koordlet_{name}", meaning, labels=["node", *labels])
         for values, value in rows:
             made.add_metric([self._node, *values], value)
         return made

@@ -4,17 +4,21 @@ They cannot lack a field, a label or a flag, because they list what the code its
 """
 
 import argparse
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from mkdocs.structure import files
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
 from agent import settings as agent_settings
 from agent.device_daemon import settings as device_daemon_settings
 from api import names
 from api.kubernetes import crds
 from cli import main as cli
+from deploy.site import code_metrics
 from descheduler import settings as descheduler_settings
 from extender import settings as extender_settings
 from manager import settings as manager_settings
@@ -49,6 +53,7 @@ def pages() -> Mapping[str, str]:
         "settings": "# Settings of each process\n\n" + "\n".join(_settings()),
         "commands": "# Commands and flags\n\n" + "\n".join(_commands(cli.parser_of_all())),
         "chart": _chart(),
+        "metrics": "# Metrics\n\n" + "\n".join(_metrics()),
     }
 
 
@@ -92,6 +97,19 @@ def _commands(parser: argparse.ArgumentParser) -> Iterator[str]:
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - no public name
             for below in dict.fromkeys(action.choices.values()):
                 yield from _commands(below)
+
+
+def _metrics() -> Iterator[str]:
+    yield (
+        "Every process serves its metrics at `/metrics`. [Monitoring](../monitoring.md) says what"
+        " to look at. A histogram `x` is read as `x_bucket`, `x_sum` and `x_count`.\n"
+    )
+    yield "| metric | type | labels | meaning | process |\n|---|---|---|---|---|"
+    everybody = set(code_metrics.PROCESSES)
+    for one in code_metrics.found():
+        labels = ", ".join(f"`{label}`" for label in one.labels)
+        whose = "all" if set(one.processes) == everybody else ", ".join(one.processes)
+        yield f"| `{one.name}` | {one.kind} | {labels} | {_cell(one.meaning)} | {whose} |"
 
 
 def _chart() -> str:

@@ -51,6 +51,14 @@ class Figures:
     hidden: int = 0
 
 
+def sum_tables(registry: metrics.Registry) -> dict[str, metrics.Table]:
+    """Return the gauge of each sum by its name."""
+    return {
+        name: registry.table(f"koord_reservation_{name}", about + _UNITS, ("resource",))
+        for name, about in _SUMS.items()
+    }
+
+
 def figures(found: Iterable[objects.ReservationObject], now: float) -> Figures:
     """Return the values; `now` is in seconds since the epoch."""
     values = Figures({(phase,): 0.0 for phase in scheduling.PHASES})
@@ -106,10 +114,7 @@ class ReservationMetrics:
     async def run(self) -> None:
         """Work until cancelled."""
         table, gauge = self.registry.table, self.registry.gauge
-        sums = {
-            name: table(f"koord_reservation_{name}", about + _UNITS, ("resource",))
-            for name, about in _SUMS.items()
-        }
+        sums = sum_tables(self.registry)
         phases = table("koord_reservation_objects", "Reservations by phase.", ("phase",))
         shares = table(
             "koord_reservation_used_ratio",

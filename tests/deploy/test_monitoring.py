@@ -12,6 +12,7 @@ import yaml
 from cli import main
 from cli.dev import all_in_one, control_planes, fleet
 from cli.install import apply
+from deploy.site import code_metrics
 from kube.client import client as clients
 from process.runtime import clock as clocks
 from simulator.kubelet import kubelet
@@ -46,9 +47,10 @@ class Told:
     def __init__(self):
         self.known = dict(FOREIGN)
         self.processes = {}
+        self.registered = {}
 
     def add(self, process, registry):
-        described = registry.described()
+        described = self.registered[process] = registry.described()
         for name, (kind, labels) in described.items():
             if kind == "histogram":
                 for part, (as_kind, more) in PARTS.items():
@@ -116,6 +118,19 @@ def test_labels_to_group_by_exist(told, query):
     known = set().union(*(told.known[use.metric][1] for use in uses)) if uses else set()
     for use in uses:
         assert use.grouped <= {*known, *SCRAPED}
+
+
+def test_the_reference_lists_every_metric_that_a_running_process_tells(told):
+    listed = {one.name: one for one in code_metrics.found()}
+    for process, described in told.registered.items():
+        for name, (kind, labels) in described.items():
+            one = listed[name]
+            assert (one.kind, one.labels) == (kind, labels), name
+            assert one.meaning
+            assert process in one.processes, f"{name} of the {process}"
+    assert {one.name for one in listed.values() if not one.name.startswith("koord")} >= {
+        name for names in told.processes.values() for name in names if name.startswith("process_")
+    }
 
 
 def test_every_process_has_what_every_process_shows(told):

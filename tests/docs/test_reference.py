@@ -1,7 +1,8 @@
-"""The reference pages list every kind, label, setting, command and chart value of the code."""
+"""The reference lists every kind, label, setting, command, chart value and metric of the code."""
 
 import importlib.util
 import pathlib
+import re
 
 import pytest
 
@@ -57,3 +58,16 @@ def test_every_command_has_a_section(pages):
 
 def test_the_values_of_the_chart_are_shown(pages):
     assert "agent:" in pages["chart"]
+
+
+def test_every_metric_is_listed_with_type_labels_meaning_and_process(pages):
+    row = re.compile(r"\| `[a-z_]+` \| (counter|gauge|histogram) \| [^|]* \| [^|]+ \| [^|]+ \|")
+    rows = [line for line in pages["metrics"].splitlines() if line.startswith("| `")]
+    assert len(rows) > 200
+    assert [line for line in rows if not row.fullmatch(line.replace("\\|", ""))] == []
+
+
+def test_metrics_under_calculated_names_are_listed_too(pages):
+    names = ("koord_agent_network_bytes_total", "koord_quota_lent", "koord_reservation_unused")
+    for name in (*names, "koord_extender_gangs", "koordlet_pod_psi", "process_open_fds"):
+        assert f"| `{name}` |" in pages["metrics"]

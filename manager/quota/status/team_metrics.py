@@ -48,10 +48,7 @@ class TeamMetrics:
 
     async def run(self) -> None:
         """Work until cancelled."""
-        tables = {
-            name: self.registry.table(f"koord_quota_{name}", about + _UNITS, ("quota", "resource"))
-            for name, about in _AMOUNTS.items()
-        }
+        tables = amount_tables(self.registry)
         pods = self.registry.table(
             "koord_quota_waiting_pods", "Pods of a quota without a node.", ("quota",)
         )
@@ -75,6 +72,14 @@ class TeamMetrics:
                 told = forest
             took = self.clock.monotonic() - began
             await self.clock.sleep(max(PERIOD_SECONDS, _REST * took))
+
+
+def amount_tables(registry: metrics.Registry) -> dict[str, metrics.Table]:
+    """Return the gauge of each amount by its name."""
+    return {
+        name: registry.table(f"koord_quota_{name}", about + _UNITS, ("quota", "resource"))
+        for name, about in _AMOUNTS.items()
+    }
 
 
 def chosen(forest: Forest) -> tuple[str, ...]:
