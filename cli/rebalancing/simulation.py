@@ -2,13 +2,15 @@
 
 import argparse
 import asyncio
+import dataclasses
 from pathlib import Path
 from typing import Final
 
 from api import names
 from cli import clusters
 from cli.output import answers, terminal
-from cli.rebalancing import live_cluster, round_preview
+from cli.rebalancing import live_cluster, round_preview, saved_cluster
+from cli.snapshot import reader
 from kube.client import client as clients
 from kube.client import errors
 from process.configuration import explained_error
@@ -26,10 +28,11 @@ class ArgumentError(explained_error.ExplainedError):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `koord simulate rebalance`."""
     parser.description = (
-        "Run rounds of the descheduler on the cluster as it is, by its own plug-ins, filters, "
-        "limits and objective and by the plug-ins of the extender, and show what the first round "
-        "with a move would do. Nothing is written to the cluster. Exit code: 0 it was tried, 1 the "
-        "cluster cannot be read, 2 the configuration or the arguments are wrong."
+        "Run rounds of the descheduler on the cluster as it is, or on a snapshot of one, by its "
+        "own plug-ins, filters, limits and objective and by the plug-ins of the extender, and show "
+        "what the first round with a move would do. Nothing is written to the cluster. Exit code: "
+        "0 it was tried, 1 the cluster or the file cannot be read, 2 the configuration or the "
+        "arguments are wrong."
     )
     parser.add_argument(
         "--configuration",
@@ -52,8 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="how long reading the cluster may take (default %(default)s)",
     )
-    clusters.add_arguments(parser)
-    clusters.add_installation(parser)
+    reader.add_arguments(parser)
     clusters.add_output(parser)
     parser.set_defaults(run=_run)
 
@@ -69,7 +71,7 @@ async def simulated(chosen: argparse.Namespace) -> int:
     except (ArgumentError, round_preview.ConfigurationError) as error:
         terminal.warn(f"koord simulate: {error}")
         return entry.BAD_SETTINGS
-    except (errors.KubeError, live_cluster.NotReadError) as error:
+    except (errors.KubeError, live_cluster.NotReadError, reader.FileError) as error:
         terminal.warn(f"koord simulate: {error}")
         return entry.FAILED
     if answers.is_document(chosen.output):
@@ -83,6 +85,8 @@ async def _preview(chosen: argparse.Namespace) -> round_preview.Preview:
     if not 1 <= chosen.rounds <= _MOST_ROUNDS:
         raise ArgumentError(f"--rounds is {chosen.rounds}; name a number from 1 to {_MOST_ROUNDS}")
     text = _read(chosen.configuration) if chosen.configuration is not None else ""
+    if chosen.snapshot is not None:
+        return await _of_snapshot(chosen, text)
     clock = clocks.SystemClock()
     access = await clusters.connect(chosen)
     async with (
@@ -90,16 +94,29 @@ async def _preview(chosen: argparse.Namespace) -> round_preview.Preview:
         supervise.Supervisor("simulate") as supervisor,
     ):
         live = live_cluster.LiveCluster(kube, clock, chosen.koord_namespace)
-        text = text or await live.configuration()
-        if not text:
-            raise ArgumentError(
-                f"ConfigMap {names.CONFIG_MAP_DESCHEDULER} in {chosen.koord_namespace} configures "
-                "nothing; name a file with --configuration"
-            )
-        configured = round_preview.configured(text)
+        configured = _configured(text or await live.configuration(), f"in {chosen.koord_namespace}")
         await live.started(supervisor, chosen.timeout)
         fork = await live.fork()
-        return round_preview.preview(configured, live.picture(), fork.targets, chosen.rounds)
+        seen = dataclasses.replace(live.picture(), fragments=fork.fragments)
+        return round_preview.preview(configured, seen, fork.targets, chosen.rounds)
+
+
+async def _of_snapshot(chosen: argparse.Namespace, text: str) -> round_preview.Preview:
+    saved = saved_cluster.SavedCluster(reader.load(chosen.snapshot), chosen.koord_namespace)
+    text = text or saved.configuration()
+    configured = _configured(text, "of the snapshot")
+    seen, targets = await saved.look()
+    found = round_preview.preview(configured, seen, targets, chosen.rounds)
+    return dataclasses.replace(found, warnings=(*found.warnings, *saved.notes(text)))
+
+
+def _configured(text: str, where: str) -> round_preview.Configured:
+    if not text:
+        raise ArgumentError(
+            f"ConfigMap {names.CONFIG_MAP_DESCHEDULER} {where} configures nothing; name a file "
+            "with --configuration"
+        )
+    return round_preview.configured(text)
 
 
 def _read(path: Path) -> str:

@@ -1,8 +1,8 @@
 """What a snapshot keeps of each object: a list of fields, never a list of exceptions. Pure.
 
 Containers lose their images, commands and environments, conditions their messages, nodes their
-addresses; of annotations only Koordinator's and our own stay. Texts that stay pass the redaction of
-support bundles.
+addresses. Annotations of Koordinator and our own stay, and those that say whether a pod may move.
+Texts that stay pass the redaction of support bundles.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,6 +15,8 @@ from api.koordinator import scheduling
 from api.kubernetes import core
 from api.kubernetes import dynamic_resources as dra
 from cli.doctor import redaction
+from cli.snapshot import workloads
+from descheduler.model import pod_object
 from domain.devices import dynamic_resources
 from extender.informers.nodes import node_metrics
 
@@ -24,7 +26,7 @@ LONGEST_NOTE: Final = 16 << 10
 """Characters of an annotation that is kept."""
 LONGEST_TOPOLOGY: Final = 512 << 10
 """Characters of an annotation of a NodeResourceTopology, whose CPUs are a long list."""
-_KEPT: Final = frozenset({names.ANNOTATION_POD_GROUP_MATCH_POLICY})
+_KEPT: Final = workloads.ANNOTATIONS | {names.ANNOTATION_POD_GROUP_MATCH_POLICY}
 """Annotations of other domains that decisions read."""
 _TOLD: Final = frozenset({names.CONDITION_GANG, names.CONDITION_QUOTA})
 """Conditions of pods whose messages are kept: our own, which say what a pod waits for."""
@@ -82,28 +84,21 @@ def _container_status(status: core.ContainerStatus) -> core.ContainerStatus:
     return core.ContainerStatus(
         name=status.name,
         ready=status.ready,
-        state=_ended(status.state),
+        restart_count=status.restart_count,
+        state=workloads.state(status.state),
         allocated_resources=status.allocated_resources,
         resources=status.resources,
     )
 
 
-def _ended(state: Mapping[str, Any]) -> Raw:
-    """Keep when a container ended, which tells how long pods of its owner run."""
-    ended = state.get("terminated")
-    if not isinstance(ended, Mapping):
-        return {}
-    moments = {key: str(ended[key])[:40] for key in ("startedAt", "finishedAt") if key in ended}
-    return {"terminated": moments}
-
-
 def _pod(raw: Mapping[str, Any]) -> Raw:
-    pod = msgspec.convert(raw, core.Pod)
+    pod = msgspec.convert(raw, pod_object.Pod)
     spec = msgspec.structs.replace(
         pod.spec,
         containers=tuple(map(_container, pod.spec.containers)),
         init_containers=tuple(map(_container, pod.spec.init_containers)),
         service_account_name="",
+        volumes=tuple(workloads.volume(one) for one in pod.spec.volumes if one.ties_to_node),
     )
     status = core.PodStatus(
         phase=pod.status.phase,
@@ -196,6 +191,20 @@ def _node_metric(raw: Mapping[str, Any]) -> Raw:
     return _kind_of(raw) | _lean(msgspec.structs.replace(read, metadata=_metadata(read.metadata)))
 
 
+def _workload(raw: Mapping[str, Any]) -> Raw:
+    found = workloads.workload(raw)
+    return _kind_of(raw) | _lean(msgspec.structs.replace(found, metadata=_metadata(found.metadata)))
+
+
+def _job(raw: Mapping[str, Any]) -> Raw:
+    """Keep which pod is moved, and how far that is; the template of its Reservation is left out."""
+    metadata = _metadata(msgspec.convert(raw.get("metadata") or {}, core.ObjectMeta))
+    written = (raw.get("status") or {}).get("conditions") or ()
+    conditions = _conditions(msgspec.convert(written, tuple[core.Condition, ...]))
+    parts = redaction.thing(workloads.job(raw, conditions))
+    return _kind_of(raw) | {"metadata": _lean(metadata), **parts}
+
+
 def _slice(raw: Mapping[str, Any]) -> Raw:
     """Keep which devices a driver offers on nodes, by what identifies them."""
     read = dra.read_slice(raw)
@@ -239,6 +248,8 @@ _REDUCERS: Final[Mapping[resources.Resource, Callable[[Mapping[str, Any]], Raw]]
     resources.NODE_METRICS: _node_metric,
     resources.RESOURCE_SLICES: _slice,
     resources.RESOURCE_CLAIMS: _claim,
+    workloads.JOBS: _job,
+    **dict.fromkeys(workloads.KINDS, _workload),
 }
 _ZONE: Final = ("name", "type", "resources")
 
@@ -259,6 +270,8 @@ RESOURCES: Final = (
     resources.POD_GROUPS,
     *resources.NATIVE_POD_GROUPS,
     resources.CLUSTER_NETWORK_TOPOLOGIES,
+    *workloads.KINDS,
+    workloads.JOBS,
 )
 """What a snapshot holds, besides the settings."""
 EXTENDER_SETTINGS: Final = "koord-extender"
@@ -269,5 +282,6 @@ SETTINGS: Final = (
     names.CONFIG_MAP_SWITCHES,
     names.CONFIG_MAP_GPU_TEMPLATES,
     EXTENDER_SETTINGS,
+    names.CONFIG_MAP_DESCHEDULER,
 )
 """ConfigMaps of the installation that it holds."""

@@ -13,7 +13,7 @@ import msgspec
 
 from api import names, resources
 from cli.snapshot import format as formats
-from cli.snapshot import gang_renaming, hardware_renaming, substitutes
+from cli.snapshot import gang_renaming, hardware_renaming, substitutes, workload_renaming, workloads
 
 Raw = dict[str, Any]
 
@@ -34,7 +34,14 @@ _KIND_OF: Final = {
     resources.NATIVE_POD_GROUPS[0].review_name(): gang_renaming.KIND,
     resources.CLUSTER_NETWORK_TOPOLOGIES.review_name(): "network",
     **{one.review_name(): "quota" for one in resources.QUOTA_RESOURCES},
+    **{one.review_name(): "owner" for one in workloads.KINDS},
+    workloads.JOBS.review_name(): "job",
 }
+_RENAMERS: Final = {
+    **hardware_renaming.RENAMERS,
+    workloads.JOBS.review_name(): workload_renaming.job,
+}
+"""What is renamed of an object besides its metadata, by resource."""
 _LEAVE_OUT: Final = {gang_renaming.KIND: gang_renaming.pod_group, "network": gang_renaming.network}
 
 
@@ -62,8 +69,8 @@ def _object(resource: str, one: Raw, given: substitutes.Names) -> Raw:
             one["spec"]["quotaName"] = given.of("quota", one["spec"]["quotaName"])
     elif kind == "quota" and isinstance(one.get("status"), Mapping):
         one["status"] = {k: v for k, v in one["status"].items() if k != "conditions"}
-    elif resource in hardware_renaming.RENAMERS:
-        hardware_renaming.RENAMERS[resource](one, given)
+    elif resource in _RENAMERS:
+        _RENAMERS[resource](one, given)
     elif kind in _LEAVE_OUT:
         _LEAVE_OUT[kind](one)
     elif kind == "node":
@@ -103,6 +110,7 @@ def _texts(part: str, written: Mapping[str, str], given: substitutes.Names) -> R
     kept |= _of_reservations(written, given)
     kept |= hardware_renaming.annotations(written, given)
     kept |= gang_renaming.annotations(written, given)
+    kept |= workload_renaming.annotations(written, given)
     bound = kept.pop(names.ANNOTATION_QUOTA_NAMESPACES, "")
     if bound:
         kept[names.ANNOTATION_QUOTA_NAMESPACES] = json.dumps(
@@ -121,22 +129,13 @@ def _of_reservations(written: Mapping[str, str], given: substitutes.Names) -> Ra
             continue
         if isinstance(named, dict):
             selected = substitutes.selectors(named, given, "reservation")
-            found[key] = json.dumps(_reference("reservation", selected, given))
+            found[key] = json.dumps(substitutes.reference("reservation", selected, given))
     if names.ANNOTATION_STAND_IN_UID in written:
         uid = written[names.ANNOTATION_STAND_IN_UID]
         found[names.ANNOTATION_STAND_IN_UID] = given.of("uid", uid)
     for key in (names.ANNOTATION_EXACT_MATCH_RESERVATION, names.ANNOTATION_RESERVATION_RESTRICTED):
         # They name resources.
         found |= {key: written[key]} if key in written else {}
-    return found
-
-
-def _reference(kind: str, one: Mapping[str, Any], given: substitutes.Names) -> Raw:
-    """Rename what refers to an object by name, namespace and uid."""
-    found = dict(one)
-    for key, as_kind in (("name", kind), ("namespace", "namespace"), ("uid", "uid")):
-        if isinstance(found.get(key), str):
-            found[key] = given.of(as_kind, found[key])
     return found
 
 
@@ -159,7 +158,7 @@ def _reservation_owner(one: Mapping[str, Any], given: substitutes.Names) -> Raw:
     found: Raw = substitutes.selectors(one, given)
     for part, kind in (("object", "pod"), ("controller", "owner")):
         if isinstance(found.get(part), Mapping):
-            found[part] = _reference(kind, found[part], given)
+            found[part] = substitutes.reference(kind, found[part], given)
     return found
 
 
@@ -168,7 +167,9 @@ def _reservation_status(status: Mapping[str, Any], given: substitutes.Names) -> 
     if found.get("nodeName"):
         found["nodeName"] = given.of("node", found["nodeName"])
     if found.get("currentOwners"):
-        found["currentOwners"] = [_reference("pod", one, given) for one in found["currentOwners"]]
+        found["currentOwners"] = [
+            substitutes.reference("pod", one, given) for one in found["currentOwners"]
+        ]
     return found
 
 
@@ -203,8 +204,10 @@ def _pod_spec(spec: Mapping[str, Any], given: substitutes.Names) -> Raw:
             ]
     if found.get("nodeSelector"):
         found["nodeSelector"] = {k: given.value(k, v) for k, v in found["nodeSelector"].items()}
-    if found.get("affinity"):
-        found["affinity"] = substitutes.selectors(found["affinity"], given)
+    for part in ("affinity", "topologySpreadConstraints"):
+        if found.get(part):
+            found[part] = substitutes.selectors(found[part], given)
+    workload_renaming.volumes(found, given)
     if found.get("tolerations"):
         found["tolerations"] = [_taint(one, given) for one in found["tolerations"]]
     return found

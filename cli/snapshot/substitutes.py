@@ -58,9 +58,18 @@ class Names:
         return self.of("value", value)
 
 
+def reference(kind: str, one: Mapping[str, Any], given: Names) -> Raw:
+    """Rename what refers to an object by name, namespace and uid."""
+    found = dict(one)
+    for key, as_kind in (("name", kind), ("namespace", "namespace"), ("uid", "uid")):
+        if isinstance(found.get(key), str):
+            found[key] = given.of(as_kind, found[key])
+    return found
+
+
 def selectors(part: Any, given: Names, kind: str = "node") -> Any:
     """Rename the values inside selectors, at any depth; `metadata.name` is of such a kind."""
-    if isinstance(part, list):
+    if isinstance(part, (list, tuple)):
         return [selectors(inner, given, kind) for inner in part]
     if not isinstance(part, Mapping):
         return part

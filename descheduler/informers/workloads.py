@@ -2,23 +2,12 @@
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Final
 
 from api import resources
 from descheduler.model import object_projection, objects
 from kube.informers import informer_set, reflector, store
 
 Read = Callable[[object_projection.Controller], objects.Workload | None]
-
-KINDS: Final = (resources.REPLICA_SETS, resources.DEPLOYMENTS)
-"""What is always watched: only both together say how many pods there should be."""
-MORE_KINDS: Final = (
-    resources.STATEFUL_SETS,
-    resources.REPLICATION_CONTROLLERS,
-    resources.CLONE_SETS,
-    resources.ADVANCED_STATEFUL_SETS,
-)
-"""What is watched where it is served: OpenKruise has to be installed for its kinds."""
 
 
 class Workloads:
@@ -29,8 +18,8 @@ class Workloads:
 
     def __init__(self, members: informer_set.InformerSet, more: informer_set.InformerSet) -> None:
         self._stores = (
-            *(members.add(_projection(kind)) for kind in KINDS),
-            *(more.add(_projection(kind)) for kind in MORE_KINDS),
+            *(members.add(_projection(kind)) for kind in object_projection.KINDS),
+            *(more.add(_projection(kind)) for kind in object_projection.MORE_KINDS),
         )
         self._known: Mapping[str, objects.Workload] | None = None
         for one in self._stores:
@@ -52,5 +41,5 @@ def _projection(kind: resources.Resource) -> reflector.Projection[objects.Worklo
     if kind is resources.REPLICA_SETS:
         read = object_projection.replica_set
     return reflector.Projection(
-        kind, object_projection.Controller, read, optional=kind in MORE_KINDS
+        kind, object_projection.Controller, read, optional=kind in object_projection.MORE_KINDS
     )

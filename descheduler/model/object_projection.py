@@ -5,11 +5,21 @@ from typing import Any, Final
 
 import msgspec
 
+from api import resources
 from api.koordinator import migration, scheduling
 from api.kubernetes import core
 from descheduler.model import exemption, objects
 from domain.gangs import pod_groups
 
+KINDS: Final = (resources.REPLICA_SETS, resources.DEPLOYMENTS)
+"""What is always watched: only both together say how many pods there should be."""
+MORE_KINDS: Final = (
+    resources.STATEFUL_SETS,
+    resources.REPLICATION_CONTROLLERS,
+    resources.CLONE_SETS,
+    resources.ADVANCED_STATEFUL_SETS,
+)
+"""What is watched where it is served: OpenKruise has to be installed for its kinds."""
 _PERCENT: Final = 100
 
 

@@ -27,6 +27,13 @@ class Volume(VolumeSource, frozen=True, gc=False):
         """Return where it comes from, whichever way it was sent."""
         return self if self.volume_source is None else self.volume_source
 
+    @property
+    def ties_to_node(self) -> bool:
+        """Whether what it holds may be lost or out of reach on another node."""
+        found = self.source
+        kinds = (found.host_path, found.empty_dir, found.persistent_volume_claim)
+        return any(one is not None for one in kinds)
+
 
 class PodSpec(core.PodSpec, frozen=True, gc=False):
     """What a pod asks for, with its volumes."""

@@ -26,8 +26,8 @@ ANNOTATIONS: Final = (
     names.ANNOTATION_SOFT_EVICTION,
 )
 """Annotations that are kept, cut where they are long."""
-_MIRROR: Final = "kubernetes.io/config.mirror"
-_SOURCE: Final = "kubernetes.io/config.source"
+MIRROR: Final = "kubernetes.io/config.mirror"
+SOURCE: Final = "kubernetes.io/config.source"
 _LONGEST_NOTE: Final = 1024
 _MOST_CONDITIONS: Final = 16
 _MOST_CONTAINERS: Final = 64
@@ -99,8 +99,8 @@ class Projector:
             restarts_cost_seconds=_or(flaws, lambda: _starting(pod, ready), 0.0),
             containers=_or(flaws, lambda: _containers(template.names, status), ()),
             conditions=_or(flaws, lambda: tuple(_conditions(status)), ()),
-            is_mirror=_MIRROR in metadata.annotations
-            or metadata.annotations.get(_SOURCE, "api") != "api",
+            is_mirror=MIRROR in metadata.annotations
+            or metadata.annotations.get(SOURCE, "api") != "api",
             has_local_storage=any(map(_is_local, spec.volumes)),
             claims=tuple(_claims(spec)),
             has_resource_claims=bool(spec.resource_claims),

@@ -135,6 +135,11 @@ class SchedulerState:
         """Return why no target can be found at present, None where it can."""
         return self.members.health() or self._warmup.health()
 
+    async def caught_up(self) -> None:
+        """Wait until plug-ins know everything that the stores hold, where no watch tells them."""
+        while not self._is_complete():
+            await self._clock.sleep(0)
+
     def fragments(self) -> node_fragments.NodeFragments:
         """Return what is free of devices and CPUs now; to be read before anything else happens."""
         return node_fragments.NodeFragments(self._deciding.cluster)

@@ -118,3 +118,103 @@ def test_renaming_leaves_no_name_and_the_same_relations():
     assert term["labelSelector"]["matchLabels"]["app"] == pod["metadata"]["labels"]["app"]
     assert term["namespaces"] == [pod["metadata"]["namespace"]]
     assert (quota["spec"], found.redaction) == ({"min": {"cpu": 2}, "max": {"cpu": 4}}, "names")
+
+
+def a_moving_pod():
+    pod = a_pod()
+    pod["metadata"]["annotations"] |= {
+        names.ANNOTATION_FORCE_EVICT: "true",
+        names.ANNOTATION_POD_DELETION_COST: "-5",
+        names.ANNOTATION_PREFER_NO_EVICTION: "acme",
+    }
+    pod["spec"] |= {
+        "volumes": [
+            {"name": SECRET, "hostPath": {"path": f"/{SECRET}"}},
+            {"name": "data", "persistentVolumeClaim": {"claimName": "rocket-claim"}},
+            {"name": "hidden", "secret": {"secretName": SECRET}},
+        ],
+        "topologySpreadConstraints": [
+            {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+             "labelSelector": {"matchLabels": {"app": "rocket"}}},
+        ],
+    }  # fmt: skip
+    waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": SECRET}}
+    pod["status"]["containerStatuses"] = [{"name": "billing", "restartCount": 7, "state": waiting}]
+    return pod
+
+
+def a_job():
+    return {
+        "apiVersion": "scheduling.koordinator.sh/v1alpha1", "kind": "PodMigrationJob",
+        "metadata": {"name": "acme-job", "uid": "j-acme"},
+        "spec": {
+            "mode": "ReservationFirst", "ttl": "5m",
+            "podRef": {"namespace": "acme", "name": "billing-1", "uid": "u-billing"},
+            "reservationOptions": {
+                "reservationRef": {"name": "rocket-r", "uid": "r-rocket"},
+                "template": {"spec": {"template": {"spec": {"containers": [{"env": SECRET}]}}}},
+            },
+        },
+        "status": {
+            "phase": "Running", "nodeName": "berlin-7", "message": SECRET,
+            "podRef": {"namespace": "acme", "name": "billing-2"},
+            "conditions": [{"type": "Eviction", "status": "False", "message": SECRET}],
+        },
+    }  # fmt: skip
+
+
+def a_workload():
+    template = {"spec": {"containers": [{"image": SECRET}]}}
+    return {
+        "metadata": {
+            "name": "rocket-job", "namespace": "acme", "uid": "u-acme",
+            "annotations": {"acme.example/note": SECRET, names.ANNOTATION_EXEMPT: "true"},
+        },
+        "spec": {"replicas": 3, "template": template, "updateStrategy": {"type": "OnDelete"}},
+        "status": {"observedGeneration": 2, "replicas": 3, "updatedReplicas": 1},
+    }  # fmt: skip
+
+
+def test_of_moves_is_kept_what_decides_them():
+    pod = projection.kept(resources.PODS, a_moving_pod())
+    job = projection.kept(resources.POD_MIGRATION_JOBS, a_job())
+    workload = projection.kept(resources.STATEFUL_SETS, a_workload())
+    assert SECRET not in json.dumps([pod, job, workload])
+    volumes = [{"hostPath": {}}, {"persistentVolumeClaim": {"claimName": "rocket-claim"}}]
+    assert list(pod["spec"]["volumes"]) == volumes
+    status = pod["status"]["containerStatuses"][0]
+    assert status["restartCount"] == 7
+    assert status["state"] == {"waiting": {"reason": "CrashLoopBackOff"}}
+    assert names.ANNOTATION_FORCE_EVICT in pod["metadata"]["annotations"]
+    assert set(job["spec"]) == {"mode", "ttl", "podRef", "reservationOptions"}
+    assert list(job["status"]["conditions"]) == [{"type": "Eviction", "status": "False"}]
+    assert workload["spec"] == {"replicas": 3, "updateStrategy": {"type": "OnDelete"}}
+    assert workload["metadata"]["annotations"] == {names.ANNOTATION_EXEMPT: "true"}
+
+
+def test_renamed_moves_keep_their_relations():
+    kept = {
+        one.review_name(): (projection.kept(one, raw),)
+        for one, raw in (
+            (resources.PODS, a_moving_pod()),
+            (resources.POD_MIGRATION_JOBS, a_job()),
+            (resources.REPLICA_SETS, a_workload()),
+        )
+    }
+    found = renaming.renamed(formats.Snapshot("2026-07-01T12:00:00Z", kept))
+    assert not [word for word in WORDS if word in json.dumps(found.objects)]
+    (pod,) = found.of(resources.PODS)
+    (job,) = found.of(resources.POD_MIGRATION_JOBS)
+    (workload,) = found.of(resources.REPLICA_SETS)
+    assert job["spec"]["podRef"]["name"] == pod["metadata"]["name"]
+    assert job["status"]["nodeName"] == pod["spec"]["nodeName"]
+    owner = pod["metadata"]["ownerReferences"][0]
+    assert (owner["uid"], owner["name"]) == (
+        workload["metadata"]["uid"],
+        workload["metadata"]["name"],
+    )
+    spread = pod["spec"]["topologySpreadConstraints"][0]
+    assert spread["labelSelector"]["matchLabels"]["app"] == pod["metadata"]["labels"]["app"]
+    notes = pod["metadata"]["annotations"]
+    assert notes[names.ANNOTATION_FORCE_EVICT] == "true"
+    assert notes[names.ANNOTATION_POD_DELETION_COST] == "-5"
