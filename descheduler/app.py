@@ -36,7 +36,7 @@ from kube.client import access as accesses
 from kube.client import client
 from kube.controllers import leadership, leases, recorder
 from process.configuration import features, switches
-from process.http import health, server
+from process.http import health, running_process, server
 from process.runtime import clock as clocks
 from process.runtime import metrics, supervise, token_bucket
 
@@ -55,20 +55,11 @@ _USUAL_QPS: Final = 5.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class App:
+class App(running_process.RunningProcess):
     """The running descheduler."""
 
-    url: str
-    health_url: str
-    health: health.Health
-    registry: metrics.Registry
-    supervisor: supervise.Supervisor
     leadership: leadership.Leadership
     rounds: rounds.Rounds
-
-    async def stopped(self) -> None:
-        """Wait until a supervised task fails and raise its error."""
-        await self.supervisor.stopped()
 
 
 class _Parts:

@@ -26,7 +26,7 @@ from kube.client import client, token_renewal, transport
 from kube.controllers import recorder
 from kube.informers import barrier, informer_set, reflector
 from process.configuration import switches
-from process.http import health, server
+from process.http import health, running_process, server
 from process.runtime import clock as clocks
 from process.runtime import metrics, supervise
 
@@ -39,21 +39,12 @@ _PAGE = 250
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class App:
+class App(running_process.RunningProcess):
     """The running extender."""
 
-    url: str
-    health_url: str
-    health: health.Health
-    registry: metrics.Registry
     books: ledger.Ledger
     answers: verbs.Verbs
     feeds: event_handlers.Informers
-    supervisor: supervise.Supervisor
-
-    async def stopped(self) -> None:
-        """Wait until a supervised task fails and raise its error."""
-        await self.supervisor.stopped()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -387,4 +378,4 @@ async def running(
         ):
             urls, told = (site.url, health_site.url), (checks, figures)
             with parts.binding.waiting.open():
-                yield App(*urls, *told, parts.books, parts.answers, parts.watched, supervisor)
+                yield App(*urls, *told, supervisor, parts.books, parts.answers, parts.watched)

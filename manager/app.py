@@ -35,7 +35,7 @@ from manager.settings import LeaderElectionSettings, Settings
 from manager.topology import controller as topology_status
 from manager.topology import term as networking
 from process.configuration import features
-from process.http import health, server
+from process.http import health, running_process, server
 from process.runtime import clock as clocks
 from process.runtime import metrics, supervise
 
@@ -52,20 +52,10 @@ _PATIENCE_SECONDS: Final = 5.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class App:
-    """The running manager."""
+class App(running_process.RunningProcess):
+    """The running manager; its address is that of the console, empty where that is off."""
 
-    url: str
-    """Where the console is; empty where it is off."""
-    health_url: str
-    health: health.Health
-    registry: metrics.Registry
-    supervisor: supervise.Supervisor
     leadership: leadership.Leadership
-
-    async def stopped(self) -> None:
-        """Wait until a supervised task fails and raise its error."""
-        await self.supervisor.stopped()
 
 
 class _Watched:

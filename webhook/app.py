@@ -14,7 +14,7 @@ from kube.client import client, transport
 from kube.informers import informer_set, reflector, store
 from process.configuration import features, switches
 from process.configuration import settings as process_settings
-from process.http import fast_path, health, server
+from process.http import fast_path, health, running_process, server
 from process.runtime import clock as clocks
 from process.runtime import metrics, supervise
 from webhook import answered, conversion, handlers, registry, review
@@ -31,32 +31,10 @@ _PATIENCE = 0.8
 """Share of the time that the API server waits for a review, for charging a quota."""
 
 
-class App:
-    """A running webhook."""
-
-    def __init__(
-        self,
-        url: str,
-        health_url: str,
-        checks: health.Health,
-        figures: metrics.Registry,
-        supervisor: supervise.Supervisor,
-    ) -> None:
-        self.url = url
-        self.health_url = health_url
-        self.health = checks
-        self.registry = figures
-        self._supervisor = supervisor
-
-    async def stopped(self) -> None:
-        """Wait until a task fails and raise its error."""
-        await self._supervisor.stopped()
-
-
 @contextlib.asynccontextmanager
 async def running(
     settings: webhook_settings.Settings, *, access: accesses.Access, clock: clocks.Clock
-) -> AsyncIterator[App]:
+) -> AsyncIterator[running_process.RunningProcess]:
     """Start the webhook; yields when it listens, drains and stops on exit."""
     gates = features.Gates(registry.GATES, settings.feature_gates)
     on = frozenset(gate.name for gate, enabled in gates.describe() if enabled)
@@ -103,7 +81,7 @@ async def running(
             )
         )
         supervisor.start("install", lambda: keeper.run(site.url))
-        yield App(site.url, health_site.url, checks, figures, supervisor)
+        yield running_process.RunningProcess(site.url, health_site.url, checks, figures, supervisor)
 
 
 def _opened(

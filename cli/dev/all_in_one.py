@@ -13,7 +13,7 @@ from extender import settings as extender_settings
 from kube.client import access as accesses
 from manager import app as managers
 from manager import settings as manager_settings
-from process.http import health
+from process.http import health, running_process
 from process.runtime import clock as clocks
 from process.runtime import metrics
 from webhook import app as webhooks
@@ -74,7 +74,7 @@ class System:
     """The running processes."""
 
     extender: extenders.App
-    webhook: webhooks.App
+    webhook: running_process.RunningProcess
     manager: managers.App
     descheduler: deschedulers.App
 

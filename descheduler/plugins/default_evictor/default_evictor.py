@@ -1,33 +1,23 @@
 """Which pods may be evicted at all, as the standard descheduler says it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from api import names
 from api.kubernetes import selectors
 from descheduler.configuration.arguments import evictor
 from descheduler.framework import protocols
-from descheduler.framework.filtering import elsewhere, pod_traits
+from descheduler.framework.filtering import elsewhere, pod_checks, pod_traits
 from descheduler.model import objects, podinfo
 
 NAME: Final = "DefaultEvictor"
-STATIC: Final = "it is a static pod"
-TERMINATING: Final = "it is terminating"
-BARE: Final = "it has no owner that would replace it"
-DAEMON: Final = "it belongs to a DaemonSet"
-CRITICAL: Final = "its priority is critical for the system"
-PRIORITY: Final = "its priority is at or above priorityThreshold"
-LOCAL_STORAGE: Final = "it has a volume of kind hostPath or emptyDir"
 CLAIM: Final = "it has a PersistentVolumeClaim"
 RESOURCE_CLAIM: Final = "it has a ResourceClaim"
 NO_BUDGET: Final = "no PodDisruptionBudget selects it"
-LABELS: Final = "labelSelector does not select it"
 NAMESPACE: Final = "namespaceLabelSelector does not select its namespace"
 TOO_FEW: Final = "its workload has fewer pods than minReplicas"
 YOUNG: Final = "it is younger than minPodAge"
 PREFERS: Final = "an annotation asks for no eviction (noEvictionPolicy)"
-
-Check = Callable[[podinfo.Pod], str]
 
 
 class DefaultEvictor:
@@ -50,7 +40,7 @@ class _Round:
             arguments.priority_threshold, view.picture.priorities
         )
         self._budgets: Mapping[str, Sequence[objects.Budget]] | None = None
-        self._checks: tuple[Check, ...] = (*self._standard(), *self._extra())
+        self._checks: tuple[pod_checks.Check, ...] = (*self._standard(), *self._extra())
         self._elsewhere = (
             elsewhere.Elsewhere(view.picture, view.fit, arguments.node_selector)
             if arguments.node_fit
@@ -59,12 +49,7 @@ class _Round:
 
     def refusal(self, pod: podinfo.Pod) -> str:
         """Return why the pod must stay, empty where it may leave."""
-        if pod_traits.is_forced(pod):
-            return ""
-        for check in self._checks:
-            if reason := check(pod):
-                return reason
-        return ""
+        return pod_checks.first_refusal(self._checks, pod)
 
     def late_refusal(self, pod: podinfo.Pod) -> str:
         """Return why its namespace or the other nodes keep it."""
@@ -74,21 +59,22 @@ class _Round:
             return NAMESPACE
         return self._elsewhere.refusal(pod) if self._elsewhere is not None else ""
 
-    def _standard(self) -> Iterator[Check]:
+    def _standard(self) -> Iterator[pod_checks.Check]:
         """Yield what protects pods unless arguments say otherwise."""
         disabled = self._arguments.pod_protections.default_disabled
-        yield _always
-        yield _bare_unless_failed if "FailedBarePods" in disabled else _bare
+        yield pod_checks.is_leaving
+        failed = "FailedBarePods" in disabled
+        yield pod_checks.bare_unless_failed if failed else pod_checks.bare
         if "DaemonSetPods" not in disabled:
-            yield _daemon
+            yield pod_checks.daemon
         if "SystemCriticalPods" not in disabled:
-            yield _critical
+            yield pod_checks.critical
             if self._threshold is not None:
-                yield self._priority
+                yield pod_checks.below(self._threshold)
         if "PodsWithLocalStorage" not in disabled:
-            yield _local_storage
+            yield pod_checks.local_storage
 
-    def _extra(self) -> Iterator[Check]:
+    def _extra(self) -> Iterator[pod_checks.Check]:
         """Yield what protects pods because arguments say so."""
         given = self._arguments
         protected = given.pod_protections.extra_enabled
@@ -99,21 +85,13 @@ class _Round:
         if "PodsWithResourceClaims" in protected:
             yield _resource_claim
         if given.label_selector is not None:
-            yield self._labels
+            yield pod_checks.selected(given.label_selector)
         if given.min_replicas > 1:
             yield self._replicas
         if given.min_pod_age:
             yield self._age
         if "PodsWithoutPDB" in protected:
             yield self._budget
-
-    def _priority(self, pod: podinfo.Pod) -> str:
-        least = self._threshold or 0
-        return PRIORITY if pod.priority is not None and pod.priority >= least else ""
-
-    def _labels(self, pod: podinfo.Pod) -> str:
-        selector = self._arguments.label_selector
-        return "" if selector is None or selector.selects(pod.labels) else LABELS
 
     def _replicas(self, pod: podinfo.Pod) -> str:
         controller = pod.controller
@@ -141,32 +119,6 @@ def _selects(budget: objects.Budget, pod: podinfo.Pod) -> bool:
         return selectors.matches(budget.selector, pod.labels)
     except (selectors.SelectorError, KeyError, TypeError, AttributeError):
         return False
-
-
-def _always(pod: podinfo.Pod) -> str:
-    if pod.is_mirror:
-        return STATIC
-    return TERMINATING if pod.leaves_at >= 0 else ""
-
-
-def _bare(pod: podinfo.Pod) -> str:
-    return "" if pod.owners else BARE
-
-
-def _bare_unless_failed(pod: podinfo.Pod) -> str:
-    return "" if pod.owners or pod.phase == "Failed" else BARE
-
-
-def _daemon(pod: podinfo.Pod) -> str:
-    return DAEMON if pod_traits.is_daemon(pod) else ""
-
-
-def _critical(pod: podinfo.Pod) -> str:
-    return CRITICAL if pod_traits.is_system_critical(pod) else ""
-
-
-def _local_storage(pod: podinfo.Pod) -> str:
-    return LOCAL_STORAGE if pod.has_local_storage else ""
 
 
 def _prefers_to_stay(pod: podinfo.Pod) -> str:

@@ -5,7 +5,7 @@ import pytest
 from api.kubernetes import core
 from descheduler.configuration.arguments import evictor
 from descheduler.framework import protocols
-from descheduler.framework.filtering import elsewhere, open_jobs
+from descheduler.framework.filtering import elsewhere, open_jobs, pod_checks
 from descheduler.framework.nodes import node_fit
 from descheduler.model import objects
 from descheduler.plugins.default_evictor import default_evictor as plugin
@@ -34,38 +34,38 @@ def disabling(name):
 BARE = {"controller": ""}
 LABEL = {"labelSelector": {"matchLabels": {"a": "b"}}}
 ROWS = [
-    ("static", {"is_mirror": True}, {}, plugin.STATIC, None),
-    ("terminating", {"leaves_at": 9.0}, {}, plugin.TERMINATING, None),
-    ("bare", BARE, {}, plugin.BARE, None),
+    ("static", {"is_mirror": True}, {}, pod_checks.STATIC, None),
+    ("terminating", {"leaves_at": 9.0}, {}, pod_checks.TERMINATING, None),
+    ("bare", BARE, {}, pod_checks.BARE, None),
     (
         "bare and failed",
         BARE | {"phase": "Failed"},
         {},
-        plugin.BARE,
+        pod_checks.BARE,
         disabling("FailedBarePods"),
     ),
-    ("bare and running", BARE, disabling("FailedBarePods"), plugin.BARE, None),
-    ("daemon", {"controller": "DaemonSet/d"}, {}, plugin.DAEMON, {"evictDaemonSetPods": True}),
+    ("bare and running", BARE, disabling("FailedBarePods"), pod_checks.BARE, None),
+    ("daemon", {"controller": "DaemonSet/d"}, {}, pod_checks.DAEMON, {"evictDaemonSetPods": True}),
     (
         "critical",
         {"priority": 2_000_000_000},
         {},
-        plugin.CRITICAL,
+        pod_checks.CRITICAL,
         {"evictSystemCriticalPods": True},
     ),
-    ("threshold", {"priority": 7}, {"priorityThreshold": {"value": 7}}, plugin.PRIORITY, {}),
+    ("threshold", {"priority": 7}, {"priorityThreshold": {"value": 7}}, pod_checks.PRIORITY, {}),
     (
         "threshold by name",
         {"priority": 7},
         {"priorityThreshold": {"name": "high"}},
-        plugin.PRIORITY,
+        pod_checks.PRIORITY,
         {"priorityThreshold": {"value": 8}},
     ),
     (
         "storage",
         {"has_local_storage": True},
         {},
-        plugin.LOCAL_STORAGE,
+        pod_checks.LOCAL_STORAGE,
         {"evictLocalStoragePods": True},
     ),
     ("claim", {"claims": ("c",)}, enabling("PodsWithPVC"), plugin.CLAIM, {}),
@@ -77,7 +77,7 @@ ROWS = [
         plugin.RESOURCE_CLAIM,
         {},
     ),
-    ("labels", {}, LABEL, plugin.LABELS, {}),
+    ("labels", {}, LABEL, pod_checks.LABELS, {}),
     ("replicas", {}, {"minReplicas": 2}, plugin.TOO_FEW, {"minReplicas": 1}),
     ("age", {}, {"minPodAge": "2h"}, plugin.YOUNG, {"minPodAge": "30m"}),
     (

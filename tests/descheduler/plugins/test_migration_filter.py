@@ -4,7 +4,7 @@ import pytest
 
 from descheduler.configuration.arguments import migration
 from descheduler.framework import protocols
-from descheduler.framework.filtering import elsewhere, lasting_checks, limits, open_jobs
+from descheduler.framework.filtering import elsewhere, limits, open_jobs, pod_checks
 from descheduler.framework.nodes import node_fit
 from descheduler.plugins.migration_filter import migration_filter
 from tests.descheduler.builders import job, node, picture_of, pod, workload
@@ -34,7 +34,7 @@ EVICT = {"descheduler.alpha.kubernetes.io/evict": ""}
         pytest.param({}, {"schedulerNames": ["default-scheduler"]}, "", id="scheduler named"),
         pytest.param({"annotations": EVICT}, {}, migration_filter.SCHEDULER, id="asked for"),
         pytest.param(
-            {"has_local_storage": True}, DIRECT, lasting_checks.LOCAL_STORAGE, id="lasting check"
+            {"has_local_storage": True}, DIRECT, pod_checks.LOCAL_STORAGE, id="lasting check"
         ),
     ],
 )

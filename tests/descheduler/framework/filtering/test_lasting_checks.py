@@ -5,6 +5,7 @@ import pytest
 from api.koordinator.metadata import qos
 from descheduler.configuration.arguments import migration, parts
 from descheduler.framework.filtering import lasting_checks as checks
+from descheduler.framework.filtering import pod_checks
 from tests.descheduler.builders import picture_of, pod, workload
 
 EVICT = {"descheduler.alpha.kubernetes.io/evict": "false"}
@@ -28,37 +29,43 @@ REFUSED = [
     ("namespace", {}, {"namespaces": {"exclude": ["default"]}}, checks.NAMESPACE, "Namespaces"),
     ("other namespace", {}, {"namespaces": {"include": ["x"]}}, checks.NAMESPACE, "Namespaces"),
     ("eviction cost", {"annotations": NEVER}, {}, checks.NEVER, None),
-    ("daemon", {"controller": "DaemonSet/web"}, {}, checks.DAEMON, None),
-    ("static", {"is_mirror": True}, {}, checks.STATIC, None),
-    ("terminating", {"leaves_at": 1.0}, {}, checks.TERMINATING, None),
-    ("bare", BARE, {}, checks.BARE, "BarePods"),
-    ("bare and failed", BARE | {"phase": "Failed"}, {}, checks.BARE, "BarePods"),
-    ("bare and running", BARE, {"evictFailedBarePods": True}, checks.BARE, "BarePods"),
-    ("critical", {"priority": 2_000_000_000}, {}, checks.CRITICAL, "SystemCritical"),
+    ("daemon", {"controller": "DaemonSet/web"}, {}, pod_checks.DAEMON, None),
+    ("static", {"is_mirror": True}, {}, pod_checks.STATIC, None),
+    ("terminating", {"leaves_at": 1.0}, {}, pod_checks.TERMINATING, None),
+    ("bare", BARE, {}, pod_checks.BARE, "BarePods"),
+    ("bare and failed", BARE | {"phase": "Failed"}, {}, pod_checks.BARE, "BarePods"),
+    ("bare and running", BARE, {"evictFailedBarePods": True}, pod_checks.BARE, "BarePods"),
+    ("critical", {"priority": 2_000_000_000}, {}, pod_checks.CRITICAL, "SystemCritical"),
     (
         "threshold",
         {"priority": 100},
         {"priorityThreshold": {"value": 100}},
-        checks.PRIORITY,
+        pod_checks.PRIORITY,
         "PriorityThreshold",
     ),
     (
         "threshold by name",
         {"priority": 100},
         {"priorityThreshold": {"name": "high"}},
-        checks.PRIORITY,
+        pod_checks.PRIORITY,
         "PriorityThreshold",
     ),
     (
         "threshold by an unknown name",
         {"priority": -5},
         {"priorityThreshold": {"name": "gone"}},
-        checks.PRIORITY,
+        pod_checks.PRIORITY,
         "PriorityThreshold",
     ),
-    ("storage", {"has_local_storage": True}, {}, checks.LOCAL_STORAGE, "LocalStorage"),
+    ("storage", {"has_local_storage": True}, {}, pod_checks.LOCAL_STORAGE, "LocalStorage"),
     ("claim", {"claims": ("data",)}, {"ignorePvcPods": True}, checks.CLAIM, "PVC"),
-    ("labels", {}, {"labelSelector": {"matchLabels": {"a": "b"}}}, checks.LABELS, "LabelSelector"),
+    (
+        "labels",
+        {},
+        {"labelSelector": {"matchLabels": {"a": "b"}}},
+        pod_checks.LABELS,
+        "LabelSelector",
+    ),
 ]
 
 
