@@ -3,25 +3,16 @@
 What is compared are the bytes that leave for a runtime or a proxy, and the edits of the strategies.
 """
 
-import functools
-
 import hypothesis
-import msgspec
-import pytest
 from hypothesis import strategies as st
 
 from agent.decide import hook_rules
-from agent.hooks import batch_resources
-from agent.hooks.lifecycle import stages
 from agent.model import cgroup_layout, edits, state
 from agent.nri import messages
 from agent.serve import adjusted_messages, container_events, container_starts, hook_messages
 from api.koordinator import runtime_hooks
-from api.kubernetes import core
-from tests.agent.hooks import test_batch_resources_vectors as batch_vectors
 from tests.agent.hooks.lifecycle import test_equal_deliveries as equal
 from tests.agent.nri import stand_in
-from tests.reference import cases, differences_agent
 
 R = edits.Role
 wire = stand_in.wire
@@ -146,46 +137,3 @@ def test_every_way_sets_the_same_values(pods, settings, native, has_groups):
         }
         # A score of 0 is what the message says without one.
         assert by_proxy(events(snapshot, []), pod) == {k: v for k, v in sent.items() if v != "0"}
-
-
-def answer(ask, case):
-    """The recorded values of batch pods, as the messages of NRI or of the hook API have them."""
-    by, failed = batch_vectors.rule(case.given)
-    raw = msgspec.convert(case.given["pod"], core.Pod)
-    raw = msgspec.structs.replace(
-        raw,
-        metadata=msgspec.structs.replace(raw.metadata, uid="u"),
-        status=msgspec.structs.replace(raw.status, phase="Running"),
-    )
-    pod = state.PodState(raw, "BestEffort", group="kubepods/besteffort/podu")
-    known = {"u": pod} if case.given["source"] == "reconciler" else {}
-    rules = stages.freeze([batch_resources.HOOK.bind(by)])
-    snapshot = container_events.Snapshot(rules, known, layout=LAYOUT)
-    each = {one.name: ask(snapshot, pod, one.name) for one in raw.spec.containers}
-    containers = {name: _numbers(found) for name, found in each.items() if found}
-    of_pod = events(snapshot, []).of_pod(
-        known.get("u") or container_events.unknown_pod(described(pod), LAYOUT),
-        snapshot,
-        spec_known=bool(known),
-    )
-    return _numbers({one.role: one.value for one in of_pod}), containers, failed
-
-
-def _nri(snapshot, pod, name):
-    return by_nri(events(snapshot, []), [], pod, name)[0]
-
-
-def _proxy(snapshot, pod, name):
-    return by_proxy(events(snapshot, []), pod, name)
-
-
-def _numbers(values):
-    return {batch_vectors.FIELDS[role]: int(value) for role, value in values.items()}
-
-
-@pytest.mark.vectors
-@pytest.mark.parametrize("ask", [_nri, _proxy], ids=["nri", "proxy"])
-def test_the_values_of_batch_pods_reach_runtimes_and_proxies(ask):
-    file = "batch_hook"
-    found = functools.partial(answer, ask)
-    cases.check(file, found, batch_vectors.recorded, differences_agent.of(file))
