@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import pathlib
+import sys
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Final, TypeVarTuple
 
@@ -27,6 +28,11 @@ GPU_GATE, RDMA_GATE = "GPUEnvInject", "RDMADeviceInject"
 ABSENT_SECONDS: Final = 10.0
 """Time between two looks for a socket that is not there."""
 MOST_UNKNOWN: Final = 4096
+SWITCH_SECONDS: Final = 0.0005
+"""After so long the interpreter lets the thread that answers go on while a tick is computed.
+
+An answer needs the interpreter some five times, and a runtime waits for it.
+"""
 _Arguments = TypeVarTuple("_Arguments")
 
 
@@ -78,10 +84,13 @@ class Plugin:
         self.events.unknown = self.events.started = _in_loop(turn, self._begins)
         self.events.starts.write = _in_loop(turn, self._write_first)
         self._asked = True
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_SECONDS)
         self.link.start()
         try:
             await turn.create_future()
         finally:
+            sys.setswitchinterval(before)
             self.events.snapshot = snapshots.Snapshot()
             self.link.close()
 

@@ -5,14 +5,13 @@ The kubelet has no API server here: its pods come from files, and it answers on 
 
 import asyncio
 import collections
-import contextlib
 import functools
-import json
 import os
 import pathlib
 import random
 import re
 import sys
+import time
 
 import pytest
 import pytest_asyncio
@@ -20,7 +19,6 @@ import pytest_asyncio
 from api import names
 from api.koordinator import runtime_hooks
 from runtimeproxy.cri import messages
-from tests import protobuf_messages as wire
 from tests.planes import (
     agent_beside,
     kubelet_streams,
@@ -28,19 +26,20 @@ from tests.planes import (
     node_cluster,
     node_groups,
     raw,
+    static_pods,
 )
 from tests.runtimeproxy import stand_in, test_passing
 
 NODE = "proxied-1"
 SOAK = bool(os.environ.get("KOORD_SOAK"))
-PATIENCE = 120.0
+PATIENCE = static_pods.PATIENCE
 STAGE = runtime_hooks.Stage
-CALLS = 2000
+WINDOWS, CALLS = 8 if SOAK else 4, 250
 MESSAGES = int(os.environ.get("KOORD_CRI_MESSAGES", "0")) or (10_000 if SOAK else 300)
 # It would look for registries, of which there are none.
 PATHS = tuple(path for path in test_passing.PATHS if not path.endswith("/PullImage"))
 IDENTITY = re.compile(r"[0-9a-f]{64}")
-CALL_SECONDS = 0.001
+CALL_SECONDS, ADDED_SECONDS = 0.001, 0.002
 REGISTERED_SECONDS = 2.0
 QUOTA = "/sys/fs/cgroup/cpu/cpu.cfs_quota_us"
 # The processors count as twice as fast as others.
@@ -49,58 +48,12 @@ LISTS = "output=1&command=ls"
 SERVES = "while :; do echo pong | nc -l -p 8080; done & while :; do echo tick; sleep 0.2; done"
 
 
-# A filter by state: what has exited stays until the kubelet collects it, once a minute.
-RUNNING = wire.field(1, wire.field(2, wire.field(1, 1)))
-
-
-class World:
+class World(static_pods.Pods):
     """A node whose kubelet talks to the proxy, and a hook server that leaves a mark."""
 
     def __init__(self, real_node, hooks):
-        self.node, self.hooks = real_node, hooks
-
-    def put(self, name, **spec):
-        """Let a pod exist."""
-        made = node_cluster.pod(name, **spec)
-        made |= {"apiVersion": "v1", "kind": "Pod"}
-        made["metadata"]["namespace"] = "default"
-        (self.node.workdir / "static" / f"{name}.json").write_text(json.dumps(made))
-
-    async def emptied(self):
-        """Let no pod exist any longer, and wait until none of them runs."""
-        for file in (self.node.workdir / "static").glob("*.json"):
-            file.unlink()
-
-        async def gone():
-            return not await self.containers()
-
-        await raw.eventually(gone, PATIENCE)
-
-    def said(self, name, container="main"):
-        """What a container has written, all its lives together."""
-        folder = self.node.workdir / "pod-logs"
-        files = sorted(folder.glob(f"default_{name}-{NODE}_*/{container}/*.log"))
-        lines = "\n".join(file.read_text() for file in files).splitlines()
-        return "\n".join(line.split(" ", 3)[-1] for line in lines)
-
-    async def until_says(self, name, words):
-        async def says():
-            return words in self.said(name)
-
-        await raw.eventually(says, PATIENCE)
-
-    @contextlib.asynccontextmanager
-    async def cri(self, *, proxied):
-        path = self.node.proxy_socket if proxied else self.node.containerd_socket
-        made = stand_in.Kubelet(str(path))
-        yield made
-        made.close()
-
-    async def containers(self):
-        """The containers that run, as containerd says without the proxy."""
-        async with self.cri(proxied=False) as cri:
-            found, _ = await cri.call(messages.path("ListContainers"), RUNNING)
-        return messages.read("ListContainersResponse", found[0]).containers
+        super().__init__(real_node)
+        self.hooks = hooks
 
     async def stream(self, path, sent=""):
         """What a stream of the kubelet says, opened from inside the node."""
@@ -154,6 +107,8 @@ async def test_a_pod_lives_its_whole_life_through_the_proxy(world):
     path = f"default/whole-{NODE}"
     assert (await world.stream(f"/exec/{path}/main?{LISTS}")).startswith("bin\n")
     assert "tick" in await world.stream(f"/attach/{path}/main?output=1")
+    logs = await world.stream(f"/containerLogs/{path}/main?limitBytes=100")
+    assert logs.startswith(f"born whole-{NODE}\n")
     assert await world.stream(f"/portForward/{path}?port=8080", "ping\n") == "pong\n"
     await world.emptied()
 
@@ -209,16 +164,31 @@ def _without_ids(found):
     return [sorted(one) for one in first], second
 
 
-async def test_a_call_costs_the_proxy_less_than_a_millisecond_of_processor_time(world):
-    """What the proxy adds to the latency of calls is measured by `make bench ARGS=cri-proxy`."""
-    async with world.cri(proxied=True) as cri:
-        await cri.call(messages.path("Version"), b"")
-        before = processor_seconds(world.node.proxy_pid)
-        for _ in range(CALLS):
-            await cri.call(messages.path("Version"), b"")
-        taken = (processor_seconds(world.node.proxy_pid) - before) / CALLS
-    print(f"{taken * 1e3:.3f} ms of processor time per call")
+async def test_a_call_takes_little_longer_through_the_proxy_and_little_of_a_processor(world):
+    """Calls go by turns with and without it, so that what else happens strikes both."""
+    version, before = messages.path("Version"), processor_seconds(world.node.proxy_pid)
+    added = []
+    async with world.cri(proxied=True) as proxied, world.cri(proxied=False) as plain:
+        for _ in range(WINDOWS):
+            waits = [], []
+            for _ in range(CALLS):
+                for cri, seconds in zip((proxied, plain), waits, strict=True):
+                    begin = time.perf_counter()
+                    await cri.call(version, b"")
+                    seconds.append(time.perf_counter() - begin)
+            (median, p99), (without, p99_without) = map(quantiles, waits)
+            added.append((p99 - p99_without, median - without))
+    taken = (processor_seconds(world.node.proxy_pid) - before) / (WINDOWS * CALLS)
+    longer = ", ".join(f"{p99 * 1e3:.2f} ms (p99), {p50 * 1e3:.2f} ms" for p99, p50 in added)
+    print(f"longer by {longer}; {taken * 1e3:.3f} ms of processor time per call")
     assert 0 < taken < CALL_SECONDS
+    # What else happens on the machine only adds to it.
+    assert min(added)[0] < ADDED_SECONDS
+
+
+def quantiles(seconds):
+    found = sorted(seconds)
+    return found[len(found) // 2], found[int(len(found) * 0.99)]
 
 
 def processor_seconds(pid):

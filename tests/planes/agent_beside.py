@@ -114,8 +114,11 @@ class Agent:
 
 
 @contextlib.asynccontextmanager
-async def inside(real_node):
-    """Let an agent be a service of a whole node whose CRI proxy asks it; `start_inside` it."""
+async def inside(real_node, nri=None):
+    """Let an agent be a service of a whole node; `start_inside` it.
+
+    The runtime asks it at the socket `nri`; without one the CRI proxy of the node does.
+    """
     async with settings_from(**{names.ANNOTATION_CPU_NORMALIZATION: RATIO}) as api:
         port = yarl.URL(api.url).port
         door = node_network.listen(real_node.pid, "127.0.0.1", port)
@@ -123,19 +126,19 @@ async def inside(real_node):
             login = real_node.workdir / "agent-login.json"
             login.touch(mode=0o600)
             login.write_text(json.dumps(credentials.kubeconfig(api.url, api.ca, api.token)))
-            made = _inside(real_node.workdir)
+            made = _inside(real_node.workdir, nri)
             (real_node.workdir / "agent.yaml").write_text(json.dumps(made))
             yield
 
 
-def _inside(workdir):
+def _inside(workdir, nri):
     socket = f"{workdir}/agent.sock"
-    hooks = {"enable": True, "socket": socket, "hostSocket": socket}
+    hooks = {"enable": nri is None, "socket": socket, "hostSocket": socket}
     return {
         "nodeName": NODE,
         "host": {"state": f"{workdir}/agent"},
         "kubelet": {"verify": "off", "intervalSeconds": 1, "fallBack": False},
-        "nri": {"enable": False},
+        "nri": {"enable": nri is not None, **({"socket": str(nri)} if nri else {})},
         "hookServer": {**hooks, "folder": f"{workdir}/hookserver.d"},
         "strategies": {"mode": "enforce"},
         "featureGates": {"CPUNormalization": True},

@@ -1,4 +1,4 @@
-"""Streams of a kubelet as a client of its own node opens them: exec, attach, port-forward.
+"""Streams of a kubelet as a client of its own node opens them: exec, attach, port-forward, logs.
 
 usage: kubelet_streams.py URL TOKEN [SENT]; prints what the other end said. SENT goes into a port.
 """
@@ -19,13 +19,20 @@ async def said(url, token, sent):
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     headers = {"Authorization": f"Bearer {token}"}
-    found = bytearray()
     connector = aiohttp.TCPConnector(ssl=context)
     async with (
         asyncio.timeout(SECONDS),
         aiohttp.ClientSession(connector=connector, headers=headers) as session,
-        session.ws_connect(url, protocols=(PROTOCOL,)) as stream,
     ):
+        if "/containerLogs/" in url:
+            async with session.get(url, raise_for_status=True) as page:
+                return await page.read()
+        return await _streamed(session, url, sent)
+
+
+async def _streamed(session, url, sent):
+    found = bytearray()
+    async with session.ws_connect(url, protocols=(PROTOCOL,)) as stream:
         forwards, heads = "/portForward/" in url, set()
         if forwards:
             await stream.send_bytes(b"\0" + sent.encode())

@@ -28,7 +28,7 @@ SCRIPT = pathlib.Path(__file__).parent / "node_root.sh"
 VIEW_SCRIPT = pathlib.Path(__file__).parent / "node_view.sh"
 # What the processors worked for this node alone, as seen in the node.
 STAT = "/run/machine/stat"
-CONTAINERD = "/run/containerd/containerd.sock"
+CONTAINERD, NRI = "/run/containerd/containerd.sock", "/run/nri/nri.sock"
 ROOT = pathlib.Path(__file__).parents[2]
 
 
@@ -145,7 +145,11 @@ class Node:
 
     async def start_service(self, name, *words):
         """Run a command of ours as a service of the host, also again."""
-        python = ("env", f"PYTHONPATH={ROOT}", sys.executable, "-m", "cli.main")
+        return await self.start_module(name, "cli.main", *words)
+
+    async def start_module(self, name, module, *words):
+        """Run a module of Python as a service of the host, also again."""
+        python = ("env", f"PYTHONPATH={ROOT}", sys.executable, "-m", module)
         return await self._inside(name, *python, *words)
 
     async def kill(self, name):
@@ -187,7 +191,9 @@ class Node:
         """Start a kubelet without an API server: its pods are files, and any client may ask it."""
         (self.workdir / "static").mkdir()
         (self.workdir / "resolv.conf").write_text("nameserver 127.0.0.1\n")
-        configuration = json.loads(node_files.kubelet(self.workdir, self.proxy_socket))
+        configuration = json.loads(
+            node_files.kubelet(self.workdir, self.proxy_socket or CONTAINERD)
+        )
         configuration |= {
             "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
             "authorization": {"mode": "AlwaysAllow"},
@@ -244,7 +250,7 @@ class Node:
 
     async def stop(self):
         """End everything; the namespaces and all that is in them go with their process 1."""
-        for name in ("kubelet", "agent", "proxy", "containerd", "view", "root"):
+        for name in ("kubelet", "agent", "relay", "proxy", "containerd", "view", "root"):
             if name in self._children:
                 await self._children[name].kill()
         await self.groups.remove()
