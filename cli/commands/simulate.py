@@ -3,14 +3,11 @@
 import argparse
 import asyncio
 import dataclasses
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from api.wire import durations
-from cli import clusters, reading
+from cli import clusters
 from cli.gangs import answer as gang_answer
 from cli.gangs import asked_gang
 from cli.gangs import preview as gang_preview
@@ -18,14 +15,14 @@ from cli.output import answers, terminal
 from cli.placement import answer, asked_pod, preview, whole_extender
 from cli.quota import changes, cluster, comparison, preemptor
 from cli.rebalancing import simulation as rebalance
+from cli.simulation import command as settings
+from cli.simulation import object_files
 from cli.snapshot import format as formats
 from cli.snapshot import reader
 from kube.client import errors
 from process.configuration import explained_error
 from process.runtime import clock as clocks
 from process.runtime import entry
-
-_LONGEST_FILE = 8 << 20
 
 
 class ArgumentError(explained_error.ExplainedError):
@@ -39,6 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_gang(what.add_parser("gang", help="whether a gang fits, where, else what would help"))
     rebalance.add_arguments(
         what.add_parser("rebalance", help="which pods the descheduler would move, where, and why")
+    )
+    settings.add_arguments(
+        what.add_parser("settings", help="what other settings, objects or more nodes would do")
     )
     quota = what.add_parser(
         "quota",
@@ -121,7 +121,7 @@ def _run_gang(chosen: argparse.Namespace) -> int:
     try:
         if bool(chosen.name) == bool(chosen.file):
             raise ArgumentError("name either a gang that waits, or a file with -f")
-        documents = [document for path in chosen.file for document in read(path)]
+        documents = [document for path in chosen.file for document in object_files.read(path)]
         snapshot = _snapshot(chosen)
         if documents:
             asked = asked_gang.of_file(snapshot, documents, chosen.namespace)
@@ -129,7 +129,12 @@ def _run_gang(chosen: argparse.Namespace) -> int:
             key = chosen.name if "/" in chosen.name else f"{chosen.namespace}/{chosen.name}"
             asked = asked_gang.named(snapshot, key)
         found = gang_preview.preview(asked, tuple(chosen.plugin))
-    except (ArgumentError, asked_gang.AskedGangError, whole_extender.UnknownPluginError) as error:
+    except (
+        ArgumentError,
+        object_files.DocumentError,
+        asked_gang.AskedGangError,
+        whole_extender.UnknownPluginError,
+    ) as error:
         terminal.warn(f"koord simulate: {error}")
         return entry.BAD_SETTINGS
     except (errors.KubeError, reader.FileError) as error:
@@ -179,6 +184,7 @@ def _run_pod(chosen: argparse.Namespace) -> int:
         found = preview.preview(asked, tuple(chosen.plugin))
     except (
         ArgumentError,
+        object_files.DocumentError,
         asked_pod.AskedPodError,
         whole_extender.UnknownPluginError,
     ) as error:
@@ -200,7 +206,7 @@ def _body(chosen: argparse.Namespace) -> dict[str, Any] | None:
         raise ArgumentError("name either a pod that waits, or a file with -f")
     if chosen.file is None:
         return None
-    documents = read(chosen.file)
+    documents = object_files.read(chosen.file)
     found = asked_pod.body(documents[0]) if len(documents) == 1 else None
     if found is None:
         raise ArgumentError(
@@ -213,7 +219,7 @@ def _run(chosen: argparse.Namespace) -> int:
     try:
         snapshot = _snapshot(chosen)
         found = compared(cluster.build(snapshot), chosen)
-    except (changes.ChangeError, ArgumentError) as error:
+    except (changes.ChangeError, ArgumentError, object_files.DocumentError) as error:
         terminal.warn(f"koord simulate: {error}")
         return entry.BAD_SETTINGS
     except (errors.KubeError, reader.FileError) as error:
@@ -228,7 +234,7 @@ def _run(chosen: argparse.Namespace) -> int:
 
 def compared(found: cluster.Cluster, chosen: argparse.Namespace) -> comparison.Comparison:
     """Play a cluster with and without the changes that are asked for."""
-    documents = [document for path in chosen.file for document in read(path)]
+    documents = [document for path in chosen.file for document in object_files.read(path)]
     changed = changes.apply(
         found.forest, found.quotas, chosen.flags, documents, chosen.delete, found.weighed
     )
@@ -261,22 +267,3 @@ def _seconds(flag: str, text: str) -> float:
     if seconds <= 0:
         raise ArgumentError(f"{flag}: {text} is no time to come")
     return seconds
-
-
-def read(path: Path) -> Sequence[dict[str, Any]]:
-    """Read the objects of a YAML file; lists are unpacked."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(_LONGEST_FILE + 1)
-        if len(data) > _LONGEST_FILE:
-            raise ArgumentError(f"{path} is larger than {_LONGEST_FILE >> 20} MiB")
-        documents = [one for one in yaml.safe_load_all(data) if one is not None]
-    except (OSError, yaml.YAMLError, *reading.UNREADABLE) as error:
-        raise ArgumentError(f"{path} cannot be read: {error}") from error
-    found = []
-    for one in documents:
-        items = one.get("items") if isinstance(one, dict) else None
-        found += items if isinstance(items, list) else [one]
-    if not found or not all(isinstance(one, dict) for one in found):
-        raise ArgumentError(f"{path} holds no objects")
-    return found

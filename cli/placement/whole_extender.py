@@ -27,6 +27,7 @@ from domain.numa import node_topology
 from domain.scheduler_settings import bounded_yaml, documents, known_names
 from extender import plugin_selection, registry
 from extender.informers.nodes import node_metrics
+from extender.scoring import traits
 from extender.settings import PluginSettings
 from extender.state import cluster_state, deltas, lending, records
 from extender.state.reservations import reservation_claims
@@ -62,8 +63,16 @@ class Whole(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def build(snapshot: formats.Snapshot, cluster: clusters.Cluster, more: Iterable[str] = ()) -> Whole:
-    """Return the extender of a snapshot; `more` are plug-ins that it is said to have as well."""
+def build(
+    snapshot: formats.Snapshot,
+    cluster: clusters.Cluster,
+    more: Iterable[str] = (),
+    scoring: traits.Projector | None = None,
+) -> Whole:
+    """Return the extender of a snapshot; `more` are plug-ins that it is said to have as well.
+
+    With `scoring`, what kube-scheduler's scores depend on is read as well.
+    """
     notes: list[str] = []
     chosen = _chosen(snapshot, more, notes)
     is_measured = bool(snapshot.of(resources.NODE_METRICS))
@@ -71,7 +80,9 @@ def build(snapshot: formats.Snapshot, cluster: clusters.Cluster, more: Iterable[
     known = {name: make for name, make in registry.PLUGINS.items() if name not in left_out}
     built = registry.build(chosen, known=known)
     plugins = tuple(built.plugins.values())
-    extender = extender_state.empty(registry.assemble(built), plugins, registry.every(built))
+    extender = extender_state.empty(
+        registry.assemble(built), plugins, registry.every(built), scoring
+    )
     notes += _add_lending(snapshot, extender.state)
     for node in cluster.nodes.values():
         record = reading.either(None, extender.records.node, node)

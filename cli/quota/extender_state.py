@@ -8,6 +8,7 @@ from api.plugin_args import job, models
 from domain.quota.tree import forest as forests
 from extender import registry
 from extender.framework import assembly, pipeline, protocols
+from extender.scoring import traits
 from extender.state import cluster_state, deltas, records
 
 
@@ -23,13 +24,15 @@ def empty(
     line: pipeline.Pipeline,
     enabled: Iterable[protocols.Plugin],
     every: Iterable[protocols.Plugin],
+    scoring: traits.Projector | None = None,
 ) -> Extender:
     """Return an extender that knows no objects yet.
 
-    Allocations on pods are read by the codecs of `every` plug-in, enabled or not.
+    Allocations on pods are read by the codecs of `every` plug-in, enabled or not. With `scoring`,
+    what kube-scheduler's scores depend on is read as well.
     """
     known = tuple(every)
-    reader = records.Projector(None, registry.codecs(known), registry.inputs(known))
+    reader = records.Projector(scoring, registry.codecs(known), registry.inputs(known))
     trackers = registry.state_trackers(enabled)
     return Extender(line, reader, cluster_state.ClusterState(trackers, [names.CPU, names.MEMORY]))
 

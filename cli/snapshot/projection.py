@@ -12,13 +12,13 @@ import msgspec
 
 from api import names, resources
 from api.koordinator import scheduling
+from api.koordinator.metrics import nodemetric_structs
 from api.kubernetes import core
 from api.kubernetes import dynamic_resources as dra
 from cli.doctor import redaction
 from cli.snapshot import workloads
 from descheduler.model import pod_object
 from domain.devices import dynamic_resources
-from extender.informers.nodes import node_metrics
 
 Raw = dict[str, Any]
 
@@ -185,9 +185,29 @@ def _custom(raw: Mapping[str, Any]) -> Raw:
     return found | parts
 
 
+class _Reclaimable(core.Wire, frozen=True, gc=False):
+    resource: nodemetric_structs.Resources = nodemetric_structs.Resources()
+
+
+class _HostApplication(core.Wire, frozen=True, gc=False):
+    priority: str = ""
+    usage: nodemetric_structs.Resources = nodemetric_structs.Resources()
+
+
+class _Measured(nodemetric_structs.Status, frozen=True, gc=False):
+    """What was measured, with what only lending is calculated from."""
+
+    prod_reclaimable_metric: _Reclaimable | None = None
+    host_application_metric: tuple[_HostApplication, ...] = ()
+
+
+class _NodeMetric(nodemetric_structs.NodeMetric, frozen=True, gc=False):
+    status: _Measured = _Measured()
+
+
 def _node_metric(raw: Mapping[str, Any]) -> Raw:
-    """Keep what load is read from: usage of the node and of its pods, and when it was measured."""
-    read = msgspec.convert(raw, node_metrics.NodeMetric)
+    """Keep what load and lending are read from, and when it was measured."""
+    read = msgspec.convert(raw, _NodeMetric)
     return _kind_of(raw) | _lean(msgspec.structs.replace(read, metadata=_metadata(read.metadata)))
 
 
