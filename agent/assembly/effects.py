@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -24,8 +24,8 @@ from process.runtime import metrics, supervise
 if TYPE_CHECKING:
     from agent.report import cache_events
 
-FOREIGN_WRITER = "ForeignWriter"
-UNATTENDED = "Unattended"
+FOREIGN_WRITER: Final = "ForeignWriter"
+UNATTENDED: Final = "Unattended"
 
 
 class Place(msgspec.Struct, frozen=True):

@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from agent import settings as agent_settings
 from agent.device_daemon import settings as device_daemon_settings
 from api import names
+from api.koordinator import events
 from api.kubernetes import crds
 from cli import main as cli
 from deploy.site import code_metrics
@@ -53,6 +54,7 @@ def pages() -> Mapping[str, str]:
         "settings": "# Settings of each process\n\n" + "\n".join(_settings()),
         "commands": "# Commands and flags\n\n" + "\n".join(_commands(cli.parser_of_all())),
         "chart": _chart(),
+        "events": "# Events\n\n" + "\n".join(_events()),
         "metrics": "# Metrics\n\n" + "\n".join(_metrics()),
     }
 
@@ -110,6 +112,16 @@ def _metrics() -> Iterator[str]:
         labels = ", ".join(f"`{label}`" for label in one.labels)
         whose = "all" if set(one.processes) == everybody else ", ".join(one.processes)
         yield f"| `{one.name}` | {one.kind} | {labels} | {_cell(one.meaning)} | {whose} |"
+
+
+def _events() -> Iterator[str]:
+    yield (
+        "`kubectl describe` shows the events of an object, `kubectl get events -A` all of them. An"
+        " event that repeats is counted, not posted again.\n"
+    )
+    yield "| reason | process | posted on | meaning |\n|---|---|---|---|"
+    for reason, one in events.EVENTS.items():
+        yield f"| `{reason}` | {one.process} | {one.about} | {one.meaning} |"
 
 
 def _chart() -> str:

@@ -3,10 +3,11 @@
 import collections
 import dataclasses
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from api import names, resources
+from api.koordinator import event_reasons
 from api.wire import untrusted
 from descheduler.model import picture
 from descheduler.receipts import ledger, memory, receipt
@@ -25,7 +26,7 @@ PAID: Final = "MovePaid"
 NOT_PAID: Final = "MoveDidNotPay"
 UNKNOWN: Final = "MoveOutcomeUnknown"
 HALTED: Final = "ProfileHalted"
-_REASONS: Final = {
+_REASONS: Final[Mapping[receipt.Verdict, event_reasons.Reason]] = {
     receipt.Verdict.PAID: PAID,
     receipt.Verdict.NOT_PAID: NOT_PAID,
     receipt.Verdict.UNKNOWN: UNKNOWN,

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from api.koordinator import event_reasons
 from extender.framework import views
 from extender.framework.eviction import victims
 from extender.preemption import planner
@@ -46,7 +47,7 @@ class Notices:
     def planned(self, plan: planner.Plan, *, enforced: bool) -> None:
         """Put the arithmetic on the pod that preempts."""
         pod = plan.pod
-        reason = "Preempting" if enforced else "WouldPreempt"
+        reason: event_reasons.Reason = "Preempting" if enforced else "WouldPreempt"
         self._say(pod.key, pod.uid, "Normal", reason, plan.sentence(pod.key.partition("/")[0]))
 
     def evicted(self, plan: planner.Plan, victim: views.Claim, result: str) -> None:
@@ -65,7 +66,9 @@ class Notices:
         """Put on a pod why its preemption came to nothing."""
         self._say(pod.key, pod.uid, "Warning", "PreemptionFailed", why)
 
-    def _say(self, key: str, uid: str, kind: recorder.Kind, reason: str, note: str) -> None:
+    def _say(
+        self, key: str, uid: str, kind: recorder.Kind, reason: event_reasons.Reason, note: str
+    ) -> None:
         namespace, _, name = key.partition("/")
         about = recorder.Regarding("v1", "Pod", name, namespace, uid)
         self._events.event(about, kind, reason, note, "Preempt")

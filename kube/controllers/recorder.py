@@ -8,6 +8,7 @@ import random
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from api import resources
+from api.koordinator import event_reasons
 from kube.client import client as clients
 from kube.client import errors
 from kube.controllers import workqueue
@@ -98,7 +99,12 @@ class EventRecorder(Protocol):
     """Where events go: what decides that one is due does not post it."""
 
     def event(
-        self, regarding: Regarding, kind: Kind, reason: str, note: str, action: str = ""
+        self,
+        regarding: Regarding,
+        kind: Kind,
+        reason: event_reasons.Reason,
+        note: str,
+        action: str = "",
     ) -> bool:
         """Note that something happened; return whether it will be posted. Never waits."""
 
@@ -131,7 +137,12 @@ class Recorder:
         )
 
     def event(
-        self, regarding: Regarding, kind: Kind, reason: str, note: str, action: str = ""
+        self,
+        regarding: Regarding,
+        kind: Kind,
+        reason: event_reasons.Reason,
+        note: str,
+        action: str = "",
     ) -> bool:
         """Note that something happened; return whether it will be told. Never waits."""
         content = _Content(regarding, kind, reason[:_LONGEST_REASON], _clip(note), action or reason)

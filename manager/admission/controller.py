@@ -1,17 +1,21 @@
 """Reports pods that were created while no webhook answered."""
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from api import resources
+from api.koordinator import event_reasons
 from kube.controllers import controller
 from kube.informers import store
 from manager.model import projections
 from manager.reconcile import actions, apply
 from process.runtime import metrics
 
-_REASONS: Final = {"unchanged": "AdmissionMissed", "refused": "AdmissionWouldRefuse"}
+_REASONS: Final[Mapping[str, event_reasons.Reason]] = {
+    "unchanged": "AdmissionMissed",
+    "refused": "AdmissionWouldRefuse",
+}
 
 
 def faults_changed(change: store.Change[projections.Pod]) -> Iterable[str]:

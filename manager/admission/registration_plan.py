@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from api import names, resources
+from api.koordinator import event_reasons
 from api.kubernetes.webhooks import webhook_configuration
 from api.wire import durations
 from manager.admission import reach, registered
@@ -126,7 +127,12 @@ def _merge(
 
 
 def _told(
-    seen: Seen, found: registered.Registered, reason: str, note: str, *, warning: bool
+    seen: Seen,
+    found: registered.Registered,
+    reason: event_reasons.Reason,
+    note: str,
+    *,
+    warning: bool,
 ) -> actions.Tell:
     return actions.Tell(seen.resource, found.name, found.uid, reason, note, warning=warning)
 

@@ -1,11 +1,12 @@
 """Keeps the settings of the cluster as its configuration map says, or said when it last did."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
 
 from api import resources
+from api.koordinator import event_reasons
 from api.koordinator.settings import configuration
 from api.kubernetes import core
 from kube.controllers import controller
@@ -16,7 +17,7 @@ from manager.reconcile import actions, apply
 from process.runtime import metrics
 
 _REASON_SLO: Final = "SLOCfgUnmarshalFailed"
-_REASONS: Final = {
+_REASONS: Final[Mapping[str, event_reasons.Reason]] = {
     configuration.COLOCATION: "ColocationCfgUnmarshalFailed",
     configuration.CPU_NORMALIZATION: "CPUNormalizationCfgUnmarshalFailed",
     configuration.RESOURCE_AMPLIFICATION: "ResourceAmplificationCfgUnmarshalFailed",
@@ -110,9 +111,9 @@ def _told(
     return actions.Plan(f"{state}; {notes}" if notes else state, steps)
 
 
-def _notes(problems: tuple[cluster_settings.Problem, ...]) -> dict[str, str]:
+def _notes(problems: tuple[cluster_settings.Problem, ...]) -> dict[event_reasons.Reason, str]:
     """Return what is to be said by reason; one event holds only so much."""
-    gathered: dict[str, list[str]] = {}
+    gathered: dict[event_reasons.Reason, list[str]] = {}
     for problem in problems:
         gathered.setdefault(_reason(problem), []).append(problem.sentence)
     return {reason: _joined(sentences) for reason, sentences in gathered.items()}
@@ -123,7 +124,7 @@ def _joined(sentences: list[str]) -> str:
     return text if len(text) <= _LONGEST_NOTE else f"{text[: _LONGEST_NOTE - 1]}…"
 
 
-def _reason(problem: cluster_settings.Problem) -> str:
+def _reason(problem: cluster_settings.Problem) -> event_reasons.Reason:
     match problem.effect:
         case cluster_settings.Effect.IGNORED:
             return _REASON_ENTRY

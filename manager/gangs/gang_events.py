@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from api import resources
+from api.koordinator import event_reasons
 from domain.gangs import declaration
 from manager.gangs import objects, quorum, restart_plan
 from manager.reconcile import actions
@@ -80,7 +81,9 @@ def _restart(observed: objects.Observed, restart: restart_plan.Restart, verb: st
     )
 
 
-def _told(observed: objects.Observed, reason: str, note: str, *, warning: bool = False) -> Steps:
+def _told(
+    observed: objects.Observed, reason: event_reasons.Reason, note: str, *, warning: bool = False
+) -> Steps:
     return tuple(
         actions.Tell(resource, name, uid, reason, note, warning, observed.gang.namespace)
         for resource, name, uid in _about(observed)

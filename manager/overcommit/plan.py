@@ -5,6 +5,7 @@ from typing import Final
 
 from api import names
 from api import resources as kinds
+from api.koordinator import event_reasons
 from domain.devices.requests import accelerators, network
 from domain.lending import amplification, normalization
 from manager.overcommit import breakdown as breakdowns
@@ -72,7 +73,7 @@ def _turned(seen: Seen, found: breakdowns.Breakdown) -> list[actions.Step]:
 
 
 def _problems(seen: Seen, work: _Work) -> list[actions.Step]:
-    found = (
+    found: tuple[tuple[event_reasons.Reason, str], ...] = (
         (UNREADABLE, work.problem),
         (NOT_NORMALIZED, work.found.normalization.problem),
         (NOT_AMPLIFIED, work.found.amplification.problem),
@@ -80,7 +81,9 @@ def _problems(seen: Seen, work: _Work) -> list[actions.Step]:
     return [_told(seen, reason, note, warning=True) for reason, note in found if note]
 
 
-def _told(seen: Seen, reason: str, note: str, *, warning: bool = False) -> actions.Tell:
+def _told(
+    seen: Seen, reason: event_reasons.Reason, note: str, *, warning: bool = False
+) -> actions.Tell:
     return actions.Tell(kinds.NODES, seen.node.name, seen.node.uid, reason, note, warning=warning)
 
 

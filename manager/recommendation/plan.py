@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from api import names, resources
+from api.koordinator import event_reasons
 from api.koordinator.metrics import analysis
 from api.kubernetes import selectors
 from api.wire import base, durations, quantity
@@ -233,7 +234,7 @@ def _condition(judged: Judged, before: Mapping[str, Any] | None, seen: Seen) -> 
     }
 
 
-def _tell(seen: Seen, reason: str, note: str) -> actions.Tell:
+def _tell(seen: Seen, reason: event_reasons.Reason, note: str) -> actions.Tell:
     metadata = base.section(seen.raw, "metadata")
     return actions.Tell(
         resources.RECOMMENDATIONS,

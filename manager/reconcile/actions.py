@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from api import resources
+from api.koordinator import event_reasons
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class Tell:
     resource: resources.Resource
     name: str
     uid: str
-    reason: str
+    reason: event_reasons.Reason
     note: str
     warning: bool = False
     namespace: str = ""

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from api import resources
+from api.koordinator import event_reasons
 from domain.topology import layers as chains
 from domain.topology import tree as trees
 from manager.reconcile import actions
@@ -99,7 +100,9 @@ def _doubts(
         yield _tell(found, "TooManyDomains", f"the status leaves {left} domains out")
 
 
-def _tell(found: network_object.NetworkObject, reason: str, note: str) -> actions.Tell:
+def _tell(
+    found: network_object.NetworkObject, reason: event_reasons.Reason, note: str
+) -> actions.Tell:
     return actions.Tell(_RESOURCE, found.name, found.uid, reason, note, warning=True)
 
 

@@ -1,17 +1,22 @@
-"""The reference lists every kind, label, setting, command, chart value and metric of the code."""
+"""The reference lists all kinds, labels, settings, commands, chart values, metrics, events."""
 
 import importlib.util
 import pathlib
 import re
+import typing
 
 import pytest
 
 from api import names
+from api.koordinator import event_reasons, events
 from api.kubernetes import crds
 from cli import main as cli
+from kube.controllers import recorder
+from manager.reconcile import actions
 from process.configuration import settings
 
-SOURCE = pathlib.Path(__file__).parents[2] / "deploy" / "site" / "reference.py"
+ROOT = pathlib.Path(__file__).parents[2]
+SOURCE = ROOT / "deploy" / "site" / "reference.py"
 
 
 @pytest.fixture(scope="module")
@@ -71,3 +76,18 @@ def test_metrics_under_calculated_names_are_listed_too(pages):
     names = ("koord_agent_network_bytes_total", "koord_quota_lent", "koord_reservation_unused")
     for name in (*names, "koord_extender_gangs", "koordlet_pod_psi", "process_open_fds"):
         assert f"| `{name}` |" in pages["metrics"]
+
+
+def test_every_reason_that_the_type_checker_lets_through_is_listed(pages):
+    assert typing.get_type_hints(recorder.EventRecorder.event)["reason"] == event_reasons.Reason
+    assert typing.get_type_hints(actions.Tell)["reason"] == event_reasons.Reason
+    reasons = typing.get_args(event_reasons.Reason)
+    assert list(events.EVENTS) == list(reasons) == sorted(reasons)
+    for reason in reasons:
+        assert f"\n| `{reason}` | {events.EVENTS[reason].process} |" in pages["events"]
+
+
+def test_every_listed_reason_is_one_that_the_code_posts():
+    packages = ("agent", "descheduler", "extender", "manager", "domain/reservations")
+    source = "".join(path.read_text() for one in packages for path in (ROOT / one).rglob("*.py"))
+    assert [reason for reason in events.EVENTS if f'"{reason}"' not in source] == []

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Callable, Collection, Iterable
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -17,7 +17,8 @@ from process.runtime import clock as clocks
 from process.runtime import metrics
 
 _logger = logging.getLogger(__name__)
-EVICTED, REFUSED = "evictPodSuccess", "evictPodFail"
+EVICTED: Final = "evictPodSuccess"
+REFUSED: Final = "evictPodFail"
 STOP_SECONDS = 10.0
 """What the kubelet takes beside the grace period until a pod has left."""
 AWAY_SECONDS = 15.0

@@ -7,7 +7,7 @@ Each plan writes the status of the job at most once; the watch brings the job ba
 import dataclasses
 
 from api import names
-from api.koordinator import migration, scheduling
+from api.koordinator import event_reasons, migration, scheduling
 from descheduler.migration.plan import (
     conditions,
     evicting,
@@ -39,7 +39,7 @@ def planned(given: facts.Facts, rules: facts.Rules, now: float) -> steps.Plan:
     return dataclasses.replace(plan, again_in=again)
 
 
-def failure(given: facts.Facts, reason: str, message: str) -> steps.Plan:
+def failure(given: facts.Facts, reason: event_reasons.Reason, message: str) -> steps.Plan:
     """Plan the end of a job without success; its Reservation goes when the watch shows that."""
     fields = conditions.failed(given.job.status, reason, message)
     told = steps.Tell(reason, message, warning=True)

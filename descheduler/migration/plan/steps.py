@@ -9,6 +9,8 @@ import enum
 from collections.abc import Mapping
 from typing import Any
 
+from api.koordinator import event_reasons
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PatchJob:
@@ -71,7 +73,7 @@ class About(enum.Enum):
 class Tell:
     """Say something as an event."""
 
-    reason: str
+    reason: event_reasons.Reason
     message: str
     warning: bool = False
     about: About = About.JOB
@@ -96,5 +98,5 @@ class Plan:
 class Failure:
     """Why a job cannot succeed any more."""
 
-    reason: str
+    reason: event_reasons.Reason
     message: str

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any, Final
 
+from api.koordinator import event_reasons
 from domain.gangs import sentences
 from extender.framework import views
 from extender.framework.eviction import victims
@@ -85,7 +86,7 @@ class Notices:
 
     def planned(self, why: Why, found: search.Victims, *, enforced: bool) -> None:
         """Put the arithmetic on a member of the gang that preempts."""
-        reason = "Preempting" if enforced else "WouldPreempt"
+        reason: event_reasons.Reason = "Preempting" if enforced else "WouldPreempt"
         self._say(why.lead, "Normal", reason, sentence(why, found, why.lead.namespace))
 
     def evicted(self, why: Why, victim: views.Claim, result: str) -> None:
@@ -105,7 +106,9 @@ class Notices:
         self.count("failed")
         self._say(pod, "Warning", "PreemptionFailed", why)
 
-    def _say(self, pod: records.PodRecord, kind: recorder.Kind, reason: str, note: str) -> None:
+    def _say(
+        self, pod: records.PodRecord, kind: recorder.Kind, reason: event_reasons.Reason, note: str
+    ) -> None:
         about = recorder.Regarding("v1", "Pod", pod.name, pod.namespace, pod.uid)
         self._events.event(about, kind, reason, note, "Preempt")
 

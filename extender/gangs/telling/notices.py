@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
+from api.koordinator import event_reasons
 from extender.state import records
 from kube.controllers import recorder
 from process.runtime import metrics
@@ -84,6 +85,8 @@ class Notices:
         )
         self._say(pod, "Warning", "PartialGang", note)
 
-    def _say(self, pod: records.PodRecord, kind: recorder.Kind, reason: str, note: str) -> None:
+    def _say(
+        self, pod: records.PodRecord, kind: recorder.Kind, reason: event_reasons.Reason, note: str
+    ) -> None:
         about = recorder.Regarding("v1", "Pod", pod.name, pod.namespace, pod.uid)
         self._events.event(about, kind, reason, note, "Scheduling")

@@ -3,6 +3,7 @@
 from typing import Final
 
 from api import resources
+from api.koordinator import event_reasons
 from domain.quota import reclaim
 from kube.client import errors
 from manager.quota import objects
@@ -71,7 +72,7 @@ async def nominate(writer: apply.Writer, pod: objects.QuotaPod, node: str) -> No
 async def tell(
     writer: apply.Writer,
     about: reclaim.Waiter | reclaim.Holder,
-    reason: str,
+    reason: event_reasons.Reason,
     note: str,
     *,
     warning: bool = False,

@@ -4,6 +4,7 @@ import dataclasses
 from typing import Final
 
 from api import resources
+from api.koordinator import event_reasons
 from kube.client import errors
 from kube.controllers import controller
 from kube.informers import store
@@ -48,7 +49,7 @@ class QuotaProfiles:
         except errors.ApiError as error:
             if isinstance(error, errors.Conflict):
                 raise
-            reason = CREATE_FAILED if there is None else UPDATE_FAILED
+            reason: event_reasons.Reason = CREATE_FAILED if there is None else UPDATE_FAILED
             told = quota_profile.told(wanted, reason, f"quota {name}: {error}")
             await self.writer.carry_out(actions.Plan(str(error), (told,)))
             message = f"quota {name} could not be written: {error}"

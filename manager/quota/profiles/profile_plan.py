@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from api import names, resources
-from api.koordinator import quota
+from api.koordinator import event_reasons, quota
 from api.koordinator.metadata import annotations as payloads
 from api.kubernetes import selectors
 from api.wire import base, quantity
@@ -140,11 +140,13 @@ def _steps(found: Iterable[actions.Step | None]) -> tuple[actions.Step, ...]:
     return tuple(step for step in found if step is not None)
 
 
-def _tell(wanted: Profile, reason: str, doubts: tuple[str, ...]) -> actions.Tell | None:
+def _tell(
+    wanted: Profile, reason: event_reasons.Reason, doubts: tuple[str, ...]
+) -> actions.Tell | None:
     return told(wanted, reason, "; ".join(doubts)) if doubts else None
 
 
-def told(about: Profile, reason: str, note: str) -> actions.Tell:
+def told(about: Profile, reason: event_reasons.Reason, note: str) -> actions.Tell:
     """Return a warning about a profile."""
     return actions.Tell(
         resources.ELASTIC_QUOTA_PROFILES,

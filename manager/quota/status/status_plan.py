@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from api import names, resources
+from api.koordinator import event_reasons
 from api.wire import base, durations, quantity, untrusted
 from domain.quota import model
 from domain.quota.shares import decay
@@ -33,7 +34,12 @@ PARENT_NOT_FOUND: Final = "ParentNotFound"
 PARENT_REFUSED: Final = "ParentRefused"
 MINIMUMS_EXCEEDED: Final = "MinimumsExceeded"
 OVER_ENTITLEMENT: Final = "OverEntitlement"
-_TOLD: Final = frozenset({NAME_CONFLICT, PARENT_NOT_FOUND, PARENT_REFUSED, MINIMUMS_EXCEEDED})
+_TOLD: Final[Mapping[str, event_reasons.Reason]] = {
+    NAME_CONFLICT: NAME_CONFLICT,
+    PARENT_NOT_FOUND: PARENT_NOT_FOUND,
+    PARENT_REFUSED: PARENT_REFUSED,
+    MINIMUMS_EXCEEDED: MINIMUMS_EXCEEDED,
+}
 """Reasons that an event tells as well; the others come and go with pods."""
 _MOST_NAMED: Final = 8
 
@@ -361,12 +367,13 @@ def _written(one: Condition, before: Mapping[str, Any] | None, now: float) -> di
 def _told(found: objects.QuotaObject, conditions: Iterable[Condition]) -> Iterable[actions.Tell]:
     quota = found.quota
     for one in conditions:
-        if not one.holds and one.reason in _TOLD:
+        reason = _TOLD.get(one.reason)
+        if not one.holds and reason is not None:
             yield actions.Tell(
                 quota.resource,
                 quota.name,
                 quota.uid,
-                one.reason,
+                reason,
                 one.message,
                 warning=True,
                 namespace=quota.namespace,
