@@ -28,13 +28,13 @@ install: $(STAMP) ## Create .venv with the locked dependencies
 dev: $(STAMP) ## The whole system on an embedded control plane; Ctrl-C stops it
 	@$(BIN)/koord dev $(ARGS)
 
-# Twice the cores of a small machine: tests of sockets and of processes often wait.
-WORKERS ?= 4
+# Three for each core of a small machine: tests of sockets and of processes often wait.
+WORKERS ?= 6
 
 .PHONY: test
-test: $(STAMP) ## Every test that needs neither root, Go, a cluster nor a network; WORKERS=4
+test: $(STAMP) ## Every test that needs neither root, Go, a cluster nor a network; WORKERS=6
 	@$(BIN)/python -m tests.compiling
-	$(PYTEST) -n $(WORKERS) --dist worksteal tests
+	$(PYTEST) --workers $(WORKERS) tests
 
 .PHONY: vectors
 vectors: $(STAMP) ## The recorded cases of the reference alone; KOORD_VECTORS=DIR reads them from there

@@ -23,7 +23,12 @@ hypothesis.settings.register_profile("explore", _UNTIMED, max_examples=1000)
 hypothesis.settings.load_profile("koord")
 
 # Only the outermost conftest may name plug-ins: this one adds --plane and the planes.
-pytest_plugins = ("tests.planes.plugin", "tests.planes.assembled", "tests.planes.stage")
+pytest_plugins = (
+    "tests.planes.plugin",
+    "tests.planes.assembled",
+    "tests.planes.stage",
+    "tests.workers",
+)
 
 # The folders of tests hold mostly trees of cgroups and of /proc, which the kernel also keeps in
 # memory: a disk would have to write and to delete some hundred thousand small files.

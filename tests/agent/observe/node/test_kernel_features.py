@@ -90,13 +90,13 @@ def test_looking_changes_nothing(arranged, tmp_path):
         pytest.param("77\n0\n", False, id="some of them"),
         pytest.param("", False, id="left out"),
         pytest.param("77\n78\n", True, id="shown"),
-        pytest.param(f"{os.getpid()}\n", False, id="only this process"),
+        pytest.param("{me}\n", False, id="only this process"),
     ],
 )
 def test_whether_processes_of_pods_have_numbers(arranged, monkeypatch, pids, expected):
     monkeypatch.setattr(kernel_features, "names_processes", lambda: False)
     group = f"{arranged.qos_group('Burstable')}/pod1/c1"
-    put(arranged.path(cgroup_layout.File.PROCESSES, group), pids)
+    put(arranged.path(cgroup_layout.File.PROCESSES, group), pids.format(me=os.getpid()))
     assert capability_facts.facts(arranged, arranged.proc, arranged.sys).host_pids is expected
 
 
