@@ -111,3 +111,6 @@ class Head(Arguments):
     """Pods that an hour moves; this product's addition to the file."""
     cool_down: Duration = 1800.0
     """How long the successor of a moved pod stays where it is; this product's addition."""
+    move_whole_gangs: bool = False
+    """Move all pods of a gang together where one alone would cost it its quorum; else they stay.
+    This product's addition."""

@@ -57,6 +57,8 @@ class Suggestion:
     along: tuple[podinfo.Pod, ...] = ()
     """Pods that need a target in the same round, or this one stays: the rest of a node that is to
     be emptied. They are suggested after it, without pods of their own here."""
+    gang: tuple[podinfo.Pod, ...] = ()
+    """Members of its gang that leave with it, or all stay. A round adds them; plug-ins do not."""
     cordon: Cordon | None = None
     """Cordon its node first, where the pod leaves; not in dry run, not in observe mode."""
     dry_run: bool = False

@@ -26,7 +26,7 @@ NO_GAIN: Final = "on no node would it even out loads"
 TOO_LITTLE: Final = "it gains too little for what it costs"
 NOT_HEALED: Final = "on no node would it heal fragments"
 NOT_EMPTIED: Final = "another pod of the node has to stay"
-_NOWHERE: Final[frozenset[str]] = frozenset()
+NO_GANG: Final = "another member of its gang has to stay"
 
 Purpose = protocols.Purpose
 
@@ -74,7 +74,10 @@ class GainPerEviction:
         pod = suggestion.pod
         if (stays := self._stays(pod)) is not None:
             return stays
-        cost = self._cost(pod)
+        for one in suggestion.gang:
+            if (stays := self._stays(one)) is not None:
+                return _of_another(stays, one, pod, NO_GANG)
+        cost = self._cost(pod) + sum(map(self._cost, suggestion.gang))
         if suggestion.purpose is Purpose.REMOVE:
             return objective.Accepted(cost=cost)
         if targets is None:
@@ -209,7 +212,7 @@ class GainPerEviction:
                     return _of_another(stays, pod, case.pod)
                 costs.append(self._cost(pod))
                 among = case.suggestion.targets if pod is case.pod else None
-                found = targets.target(pod, among, case.without)
+                found = targets.target(pod, among, {*case.without, case.pod.node})
                 if isinstance(found, protocols.NoTarget):
                     stays = objective.Declined(NO_TARGET, found.reason)
                     return _of_another(stays, pod, case.pod)
@@ -246,13 +249,12 @@ def _complied(case: _Case) -> objective.Verdict:
 
 
 def _of_another(
-    stays: objective.Declined, pod: podinfo.Pod, asked: podinfo.Pod
+    stays: objective.Declined, pod: podinfo.Pod, asked: podinfo.Pod, reason: str = NOT_EMPTIED
 ) -> objective.Declined:
-    """Return why a node is not emptied, where it is another pod that stays."""
+    """Return why a node is not emptied, or a gang stays, where it is another pod that stays."""
     if pod is asked:
         return stays
-    detail = f"{pod.key}: {stays.detail or stays.reason}"
-    return objective.Declined(NOT_EMPTIED, detail)
+    return objective.Declined(reason, f"{pod.key}: {stays.detail or stays.reason}")
 
 
 def _least_loaded(ahead: load_spread.Outlook, spread: load_spread.LoadSpread) -> str:

@@ -132,6 +132,7 @@ class Cluster:
         self.rolling_out: set[str] = set()
         """Controllers."""
         self.budgets: list[objects.Budget] = []
+        self.gangs: dict[str, objects.Gang] = {}
         self.now = builders.NOW
         self._memory = round_plan.NO_MEMORY
         self.moves: list[Moved] = []
@@ -153,7 +154,10 @@ class Cluster:
             for name in self.nodes
         ]
         seen = builders.picture_of(
-            self.nodes.values(), self.pods.values(), usages, now=self.now, budgets=self.budgets
+            *(self.nodes.values(), self.pods.values(), usages),
+            now=self.now,
+            budgets=self.budgets,
+            gangs=self.gangs,
         )
         workloads = {
             uid: msgspec.structs.replace(one, is_rolling_out=uid in self.rolling_out)

@@ -35,8 +35,12 @@ class Safeguards:
         migrating: protocols.Migrating,
         moves: history.History = history.NONE,
         cool_down: float = 0.0,
+        *,
+        whole_gangs: bool = False,
     ) -> None:
+        """With `whole_gangs` a member may leave whose gang can leave with it."""
         self._seen, self._migrating = seen, migrating
+        self._whole_gangs = whole_gangs
         self._lines = resting.Lines(moves.values(), cool_down)
         self._gangs = Gangs(seen)
         self._quotas = quota_lines.QuotaLines(seen)
@@ -51,9 +55,11 @@ class Safeguards:
             return EXEMPT
         if not pod_traits.is_forced(pod) and (reason := self._for_now(pod, workload)):
             return reason
-        if pod.gang and self._gangs.breaks(pod, self._gangs.moving(pod, self._migrating)):
-            return GANG
-        return ""
+        return GANG if pod.gang and self._breaks_gang(pod) else ""
+
+    def _breaks_gang(self, pod: podinfo.Pod) -> bool:
+        moving = self._gangs.moving(pod, self._migrating)
+        return (bool(moving) or not self._whole_gangs) and self._gangs.breaks(pod, moving)
 
     def late_refusal(self, pod: podinfo.Pod) -> str:
         """Return nothing: all is said before."""

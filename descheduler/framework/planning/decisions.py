@@ -1,6 +1,7 @@
 """What becomes of suggestions: filters, limits and the objective accept or refuse each. Pure."""
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -13,12 +14,14 @@ from descheduler.framework.planning import (
     profiles,
     resting,
     round_plan,
+    whole_gangs,
 )
 from descheduler.model import podinfo
 
 TWICE: Final = "it leaves in this round already"
 NOT_THERE: Final = "it is on no node"
 UNJUDGED: Final = "its gain could not be computed"
+GANG: Final = "another member of its gang has to stay, and they leave together or not at all"
 UNMADE: Final = "it could not be placed on its target"
 _NOT_REMEMBERED: Final = frozenset({protocols.NOTES, protocols.COUNTS})
 _MOST_NOTES: Final = 20
@@ -68,6 +71,9 @@ class Decisions:
         self._counted: list[round_plan.Counted] = []
         self._cordons: dict[str, protocols.Cordon] = {}
         self._annotations: dict[str, Mapping[str, str]] = {}
+        self._gangs = whole_gangs.WholeGangs(given.picture, enabled=chosen.whole_gangs)
+        self._joined: dict[str, protocols.Answer] = {}
+        """By uid of a pod that left with its gang: what a plug-in is told that suggests it, too."""
 
     def follow(self, asked: protocols.Suggestions, context: Context) -> protocols.Memory:
         """Decide about one suggestion after another; return what the plug-in remembers."""
@@ -134,10 +140,15 @@ class Decisions:
 
     def _decide(self, suggestion: protocols.Suggestion, context: Context) -> protocols.Answer:
         pod = suggestion.pod
+        if (left := self._joined.pop(pod.uid, None)) is not None:
+            return left
         dry_run = context.dry_run or suggestion.dry_run
+        gang = self._gangs.others(pod, context.migrating)
         reason = self._refusal(pod, context, dry_run=dry_run)
-        if reason:
-            return self._refuse(pod, context, reason)
+        detail = "" if reason else self._of_gang(pod, gang, context)
+        if reason or detail:
+            return self._refuse(pod, context, reason or GANG, detail)
+        suggestion = self._gangs.joined(suggestion, gang, context.migrating)
         judged, error = isolation.tried(
             lambda: self._given.objective.judge(suggestion, self._given.targets)
         )
@@ -145,15 +156,51 @@ class Decisions:
             return self._refuse(pod, context, UNJUDGED, error)
         if isinstance(judged, objective.Declined):
             return self._refuse(pod, context, judged.reason, judged.detail)
-        if not dry_run or self._chosen.dry_run:
-            # A dry run of one plug-in or profile must not tell the others that the pod is gone.
-            _, error = isolation.tried(lambda: self._make(suggestion, judged))
-            if error:
-                return self._refuse(pod, context, UNMADE, error)
-        if context.dry_run or not dry_run:
-            context.migrating.add(pod)
-        self._record(round_plan.Move(suggestion, context.profile, context.evictor, judged, dry_run))
-        return judged.target if judged.target is not None else True
+        moves = self._together(suggestion, judged)
+        if isinstance(moves, protocols.NoTarget):
+            return self._refuse(pod, context, GANG, moves.reason)
+        # A dry run of one plug-in or profile must not tell the others that the pod is gone.
+        if (not dry_run or self._chosen.dry_run) and (error := self._make_all(moves)):
+            return self._refuse(pod, context, UNMADE, error)
+        for one, worth in moves:
+            if context.dry_run or not dry_run:
+                context.migrating.add(one.pod)
+            self._record(round_plan.Move(one, context.profile, context.evictor, worth, dry_run))
+            self._joined[one.pod.uid] = worth.target if worth.target is not None else True
+        return self._joined.pop(pod.uid)
+
+    def _of_gang(self, pod: podinfo.Pod, gang: whole_gangs.Members, context: Context) -> str:
+        """Return which other member of a gang has to stay and why; empty where all may leave."""
+        asked = context.view.evictable
+        for one in gang:
+            if one.uid in self._moves:
+                return f"{one.key}: {TWICE}"
+            if reason := asked.refusal(one) or asked.late_refusal(one):
+                return f"{one.key}: {reason}"
+        return self._limits.refusal_of_all((pod, *gang)) if gang else ""
+
+    def _together(
+        self, suggestion: protocols.Suggestion, judged: objective.Accepted
+    ) -> list[tuple[protocols.Suggestion, objective.Accepted]] | protocols.NoTarget:
+        """Return a suggestion and those of the members that leave with it, each with its target."""
+        first, others = (suggestion, judged), suggestion.gang
+        if not others:
+            return [first]
+        worths = [objective.Accepted()] * len(others)
+        if (targets := self._given.targets) is not None:
+            target = judged.target.node if judged.target is not None else ""
+            found = whole_gangs.placed(suggestion.pod, target, others, targets)
+            if isinstance(found, protocols.NoTarget):
+                return found
+            worths = [objective.Accepted(one) for one in found]
+        reason = f"it leaves with its gang: {suggestion.reason}"
+        members = (
+            protocols.Suggestion(
+                one, suggestion.plugin, reason, protocols.Purpose.COMPLY, dry_run=suggestion.dry_run
+            )
+            for one in others
+        )
+        return [first, *zip(members, worths, strict=True)]
 
     def _record(self, move: round_plan.Move) -> None:
         pod, cordon = move.suggestion.pod, move.suggestion.cordon
@@ -170,6 +217,18 @@ class Decisions:
         if not pod.node or pod.uid not in self._given.picture.pods:
             return NOT_THERE
         return context.view.evictable.refusal(pod) or self._limits.refusal(pod)
+
+    def _make_all(self, moves: list[tuple[protocols.Suggestion, objective.Accepted]]) -> str:
+        """Make moves on the fork, or none; return why they could not be made."""
+        targets = self._given.targets
+        mark = targets.mark() if targets is not None and len(moves) > 1 else 0
+        for suggestion, worth in moves:
+            _, error = isolation.tried(functools.partial(self._make, suggestion, worth))
+            if error:
+                if targets is not None and len(moves) > 1:
+                    targets.undo(mark)
+                return error
+        return ""
 
     def _make(self, suggestion: protocols.Suggestion, worth: objective.Accepted) -> None:
         """Let the move be made on the fork, so that all that is asked later sees it."""

@@ -1,8 +1,9 @@
 """How many pods a round and an hour may move: the eviction limiter. Pure."""
 
 import collections
+import copy
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from descheduler.configuration import head
@@ -68,6 +69,18 @@ class Limiter:
                 return reason
         return ""
 
+    def refusal_of_all(self, pods: Sequence[podinfo.Pod]) -> str:
+        """Return which limit is reached if all of these leave, empty where they may."""
+        kept = [window.copy() for window in self._windows]
+        try:
+            for pod in pods:
+                if reason := self.refusal(pod):
+                    return reason
+                self.count(pod)
+        finally:
+            self._windows = (kept[0], kept[1])
+        return ""
+
     def count(self, pod: podinfo.Pod) -> None:
         """Count a pod that leaves, in dry run too."""
         for window in self._windows:
@@ -109,3 +122,8 @@ class _Window:
 
     def count(self, *scopes: tuple[str, str]) -> None:
         self._counts.update(scopes)
+
+    def copy(self) -> "_Window":
+        found = copy.copy(self)
+        found._counts = self._counts.copy()  # noqa: SLF001 - of its own class
+        return found

@@ -74,7 +74,10 @@ class _Round:
         alone = profile.dry_run and not chosen.dry_run
         migrating = open_jobs.of(seen) if alone else self._migrating
         asked = protocols.FilterView(seen, migrating, self._fit)
-        guards = safeguards.Safeguards(seen, migrating, self._given.memory.moves, chosen.cool_down)
+        guards = safeguards.Safeguards(
+            *(seen, migrating, self._given.memory.moves, chosen.cool_down),
+            whole_gangs=chosen.whole_gangs,
+        )
         filters = chain.Chain([guards, *(one.for_round(asked) for one in profile.filters)])
         nodes = [node for node in self._ready if _selects(profile.node_selector, node)]
         view = protocols.View(

@@ -48,6 +48,8 @@ class Options:
     interval_seconds: float = 0.0
     dry_run: bool = False
     """Whether moves are only reported: dryRun, or observe mode."""
+    whole_gangs: bool = False
+    """Whether a gang whose quorum would be lost may leave as a whole."""
 
 
 def options(configured: head.Head, *, observe: bool = False) -> Options:
@@ -59,6 +61,7 @@ def options(configured: head.Head, *, observe: bool = False) -> Options:
         configured.cool_down,
         configured.descheduling_interval,
         configured.dry_run or observe,
+        configured.move_whole_gangs,
     )
 
 
