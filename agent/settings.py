@@ -122,6 +122,8 @@ class MeasureSettings(settings.Settings):
 
     pressure_seconds: float = pydantic.Field(default=10.0, gt=0)
     """Time between two looks at how long tasks wait (gate `PSICollector`)."""
+    throttling_seconds: float = pydantic.Field(default=10.0, gt=0)
+    """Time between two looks at how often containers are throttled (gate `ThrottlingCollector`)."""
     performance_seconds: float = pydantic.Field(default=60.0, gt=0)
     """Time between two counts of cycles and instructions (gate `CPICollector`)."""
     performance_window_seconds: float = pydantic.Field(default=10.0, gt=0)

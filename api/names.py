@@ -33,6 +33,8 @@ ANNOTATION_PROFILES: Final = "koord.sh/profiles"
 ANNOTATION_CHANGES: Final = "koord.sh/changes"
 ANNOTATION_STRATEGIES: Final = "koord.sh/strategies"
 INTERFERENCE: Final = "koord.sh/interference"
+THROTTLED: Final = "koord.sh/throttled"
+"""In percent of periods, among the extensions of a pod in a NodeMetric."""
 ANNOTATION_DEVICES: Final = "koord.sh/devices"
 LABEL_DEVICE_COUNTS: Final = {
     "gpu": "koord.sh/gpu-count",

@@ -36,6 +36,7 @@ _ALPHA: Final = {
     "Accelerators": "Find GPUs and other accelerators, tell them in the Device, measure their use.",
     "RDMADevices": "Find RDMA adapters and tell them in the Device.",
     "PSICollector": "Measure how long the tasks of pods and containers wait.",
+    "ThrottlingCollector": "Measure how often containers are throttled by their CPU limits.",
     "CPICollector": "Count cycles and instructions of containers.",
     "ColdPageCollector": "Measure memory that is not touched.",
     "ResctrlCollector": "Measure the use of caches and memory bandwidth by the classes.",

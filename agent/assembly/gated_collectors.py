@@ -32,6 +32,14 @@ def _pressure(
     return pressure.Pressures(figures, settings.pressure_seconds)
 
 
+def _throttling(
+    settings: agent_settings.MeasureSettings, figures: metrics.Registry
+) -> collectors.Collector:
+    from agent.observe.cgroups import throttling  # noqa: PLC0415 - 7 KiB
+
+    return throttling.Throttling(figures, settings.throttling_seconds)
+
+
 def _performance(
     settings: agent_settings.MeasureSettings, figures: metrics.Registry
 ) -> collectors.Collector:
@@ -86,6 +94,7 @@ def _traffic(
 
 _BY_GATE: Final[Mapping[str, Maker]] = {
     "PSICollector": _pressure,
+    "ThrottlingCollector": _throttling,
     "CPICollector": _performance,
     "ColdPageCollector": _coldness,
     "ResctrlCollector": _caches,

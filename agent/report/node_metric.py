@@ -19,6 +19,8 @@ CPU_NAMES = (names.CPU, names.BATCH_CPU, names.MID_CPU)
 MEMORY_NAMES = (names.MEMORY, names.BATCH_MEMORY, names.MID_MEMORY)
 FIGURES = ("avg", *time_series.PERCENTILES)
 Figures = Mapping[str, int]
+THROTTLED: Final = "throttled"
+"""The figure of a pod's throttling, where it is measured."""
 PLAIN: Final = "memory"
 """Memory without page cache."""
 MEMORY: Final[Mapping[str, str]] = {
@@ -108,7 +110,7 @@ def status(reporting: Reporting) -> dict[str, Any] | None:
             {
                 **_pod(pod),
                 "podUsage": {**_map(found), **reporting.devices(_key(pod))},
-                **_interference(reporting, pod),
+                **_extensions(reporting, pod),
             }
             for pod in pods
             if (found := used[pod.pod.metadata.uid]) is not None
@@ -153,9 +155,23 @@ def _pod(pod: state.PodState) -> dict[str, Any]:
     }
 
 
-def _interference(reporting: Reporting, pod: state.PodState) -> dict[str, Any]:
+def _extensions(reporting: Reporting, pod: state.PodState) -> dict[str, Any]:
+    """Return what the published type has no field for: who slows a pod down, and its throttling."""
+    found: dict[str, Any] = {}
+    if slowed := _interference(reporting, pod):
+        found[names.INTERFERENCE] = slowed
+    start = reporting.monotonic - reporting.policy.aggregate_seconds
+    key = (*_key(pod), THROTTLED)
+    throttled = reporting.samples.average(key, start, reporting.monotonic)
+    if throttled is not None:
+        found[names.THROTTLED] = round(100 * throttled, 1)
+    # Extensions travel below `Object`: that is what the published Go type reads and writes.
+    return {"extensions": {"Object": found}} if found else {}
+
+
+def _interference(reporting: Reporting, pod: state.PodState) -> list[dict[str, Any]]:
     """Return who slows a pod down, at most one entry for each resource."""
-    found = [
+    return [
         {
             "signal": one.signal.value,
             "container": one.container,
@@ -178,8 +194,6 @@ def _interference(reporting: Reporting, pod: state.PodState) -> dict[str, Any]:
         for one in reporting.interference
         if one.uid == pod.pod.metadata.uid
     ]
-    # Extensions travel below `Object`: that is what the published Go type reads and writes.
-    return {"extensions": {"Object": {names.INTERFERENCE: found}}} if found else {}
 
 
 def _host_applications(reporting: Reporting, memory: str) -> Iterable[dict[str, Any]]:

@@ -15,6 +15,7 @@ _BOUNDS: Final = untrusted.Bounds(bytes=4 << 10, depth=4, parts=256)
 _UNREADABLE: Final = (ValueError, TypeError, AttributeError, ArithmeticError)
 _NEVER: Final = 0.0
 _MOST_SIGNALS: Final = 16
+_PERCENT: Final = 100.0
 _LONGEST: Final = 32
 """Characters of the name of a signal."""
 
@@ -59,6 +60,7 @@ def usage(metric: nodemetric_structs.NodeMetric) -> nodeinfo.Usage | None:
         updated_at=durations.timestamp(status.update_time) if status.update_time else _NEVER,
         system=_amounts(status.node_metric.system_usage.resources),
         by_pod=dict(_by_pod(status)),
+        throttled=dict(_throttled(status)),
         slowed=dict(_slowed(status)),
     )
 
@@ -70,6 +72,21 @@ def _slowed(
     for pod in status.pods_metric or ():
         if pod.extensions is not None and (signals := _signals(pod.extensions)):
             yield sys.intern(f"{pod.namespace}/{pod.name}"), signals
+
+
+def _throttled(status: nodemetric_structs.Status) -> Iterator[tuple[str, float]]:
+    """Yield the pods whose throttling our agent reports."""
+    for pod in status.pods_metric or ():
+        if pod.extensions is not None and (share := _share(pod.extensions)) is not None:
+            yield sys.intern(f"{pod.namespace}/{pod.name}"), share
+
+
+def _share(extensions: Any) -> float | None:
+    try:
+        found = float(extensions["Object"][names.THROTTLED])
+    except (*_UNREADABLE, LookupError):
+        return None
+    return found if 0.0 <= found <= _PERCENT else None
 
 
 def _signals(extensions: Any) -> Mapping[str, float]:

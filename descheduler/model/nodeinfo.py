@@ -37,6 +37,9 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
     """By namespace/name."""
     pressure: Mapping[str, float] = {}
     """Share of time in percent that tasks of the node waited, by resource, where it is reported."""
+    throttled: Mapping[str, float] = {}
+    """By namespace/name, of pods of which it is measured: the share of periods in percent in which
+    a container was throttled by its CPU limit."""
     slowed: Mapping[str, Mapping[str, float]] = {}
     """By namespace/name, of pods that fare worse than usual: the signals that say so and their
     values, such as `cpu-some`, the share of time in percent that a task waited for a CPU."""

@@ -53,8 +53,11 @@ def _receipt(
 def quality(pod: podinfo.Pod, seen: picture.Picture) -> receipt.Quality:
     """Return how a pod fares, as far as its status and its agent tell."""
     report = seen.usage.get(pod.node)
-    slowed = dict(report.slowed.get(pod.key, {})) if report is not None else {}
-    return receipt.Quality(sum(one.restarts for one in pod.containers), slowed)
+    restarts = sum(one.restarts for one in pod.containers)
+    if report is None:
+        return receipt.Quality(restarts)
+    slowed = dict(report.slowed.get(pod.key, {}))
+    return receipt.Quality(restarts, slowed, report.throttled.get(pod.key))
 
 
 def _sentence(move: round_plan.Move, before: receipt.Ends, after: receipt.Ends) -> str:

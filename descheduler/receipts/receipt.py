@@ -48,6 +48,8 @@ class Quality(_Part, frozen=True, gc=False, omit_defaults=True):
     """Of its containers."""
     slowed: Percents = {}
     """What is worse than usual, such as cpu-some (PSI) or cpi, by signal, as its agent reports."""
+    throttled: float | None = None
+    """Share of periods in percent in which its CPU limit throttled it; None where not measured."""
 
 
 class Outcome(_Part, frozen=True, gc=False, omit_defaults=True):

@@ -216,6 +216,9 @@ def settled(one: receipt.Receipt, found: receipt.Outcome) -> receipt.Receipt:
         parts.append(f"{found.node} {receipt.loads(found.now.target)}")
     if found.gain is not None:
         parts.append(f"{found.gain:.1f} points gained of {one.gain:.1f} that were expected")
+    before, now = one.quality.throttled, found.quality.throttled
+    if before is not None and now is not None:
+        parts.append(f"throttled in {before:.0f} % → {now:.0f} % of periods")
     reason = f" ({found.reason})" if found.reason else ""
     ends = "" if found.verdict is Verdict.NOT_MOVED else f": {'; '.join(parts)}"
     sentence = f"{_SAID[found.verdict]}{reason}{ends}"

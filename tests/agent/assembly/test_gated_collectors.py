@@ -9,6 +9,7 @@ from process.runtime import metrics
 
 BY_GATE = {
     "PSICollector": "pressure",
+    "ThrottlingCollector": "throttling",
     "CPICollector": "performance",
     "ColdPageCollector": "cold pages of groups",
     "ResctrlCollector": "cache use",

@@ -49,7 +49,7 @@ def test_every_strategy_can_be_named_in_the_settings():
 
 MEASURED = {
     "Accelerators", "CPICollector", "ColdPageCollector", "PSICollector", "RDMADevices",
-    "ResctrlCollector",
+    "ResctrlCollector", "ThrottlingCollector",
 }  # fmt: skip
 """Gates that switch what is looked at or told, and no strategy."""
 TOLD = {

@@ -228,3 +228,7 @@ def test_node_metric_carries_it_where_plug_ins_put_their_data(placed):
     }  # fmt: skip
     raw = node_metric.status(node_metric.Reporting(samples, picture, policy, 100.0))
     assert "extensions" not in raw["podsMetric"][0]
+    for at, share in ((90.0, 0.0), (100.0, 0.25)):
+        samples.add(("pod", "uid-0", "throttled"), at, share, 300.0)
+    raw = node_metric.status(node_metric.Reporting(samples, picture, policy, 100.0))
+    assert raw["podsMetric"][0]["extensions"] == {"Object": {names.THROTTLED: 12.5}}

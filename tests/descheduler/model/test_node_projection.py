@@ -95,11 +95,15 @@ def test_a_report_without_a_node_is_none():
     assert usage({"metadata": {"name": "n"}, "status": {"podsMetric": []}}) is None
 
 
-def slowed(extensions):
+def reported(extensions):
     pod = {"namespace": "d", "name": "p", "extensions": extensions}
     status = {"nodeMetric": {}, "podsMetric": [pod]}
     raw = {"metadata": {"name": "n"}, "status": status}
-    return node_projection.usage(msgspec.convert(raw, nodemetric_structs.NodeMetric)).slowed
+    return node_projection.usage(msgspec.convert(raw, nodemetric_structs.NodeMetric))
+
+
+def slowed(extensions):
+    return reported(extensions).slowed
 
 
 def test_pods_that_fare_worse_than_usual():
@@ -123,3 +127,22 @@ def test_pods_that_fare_worse_than_usual():
 )
 def test_extensions_of_another_shape_count_as_absent(extensions):
     assert slowed(extensions) == {}
+
+
+@pytest.mark.parametrize(
+    ("written", "share"),
+    [
+        pytest.param(12.5, 12.5, id="a share"),
+        pytest.param(0, 0.0, id="none"),
+        pytest.param("7", 7.0, id="a number in a word"),
+        pytest.param("much", None, id="a word"),
+        pytest.param(101, None, id="more than all"),
+        pytest.param(-1, None, id="less than nothing"),
+        pytest.param(float("nan"), None, id="no number"),
+        pytest.param({}, None, id="a map"),
+    ],
+)
+def test_how_often_a_pod_was_throttled(written, share):
+    found = reported({"Object": {names.THROTTLED: written}}).throttled
+    assert found == ({} if share is None else {"d/p": share})
+    assert reported({"Object": {names.INTERFERENCE: []}}).throttled == {}

@@ -20,13 +20,18 @@ def pod(name="web-1", node="a", **fields):
     return builders.pod(name, node, cpu="1", band=qos.Band.BATCH, **fields)
 
 
-def world(loads, pods=(), *, now=NOW, slowed=None, measured=None, **fields):
+def world(loads, pods=(), *, now=NOW, slowed=None, throttled=None, measured=None, **fields):
     """Nodes with so many cores used, of which each pod uses one; by `name: cores`."""
     usages = []
     for name, load in loads.items():
         here = {one.name: {"cpu": "1"} for one in pods if one.node == name}
         system = {"cpu": f"{(load - len(here)) * 1000:.0f}m"}
-        more = {"slowed": {one.key: slowed for one in pods if one.node == name}} if slowed else {}
+        told = (("slowed", slowed), ("throttled", throttled))
+        more = {
+            what: {one.key: value for one in pods if one.node == name}
+            for what, value in told
+            if value is not None
+        }
         usages.append(builders.usage(name, system, here, updated_at=measured or now, **more))
     nodes = [builders.node(name, cpu="10") for name in ("a", "b", "c")]
     return builders.picture_of(nodes, pods, usages, now=now, **fields)

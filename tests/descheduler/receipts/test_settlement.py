@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import msgspec
 import pytest
 
 from descheduler.framework import protocols
@@ -110,6 +111,18 @@ def test_a_pod_that_is_slowed_down_where_it_is_now_was_moved_in_vain():
     assert found.reason == "the new pod is slowed down by its neighbours: cpu-some 31"
     before = moves.world({"a": 9, "b": 3}, [moves.pod()], slowed={"cpu-some": 40.0})
     assert moves.outcome(moves.expected(before), later(slowed=slow)).verdict is V.PAID
+
+
+def test_throttling_is_told_and_is_no_verdict():
+    """Its own limit throttles a pod, on whatever node it is."""
+    one = moves.expected()
+    quality = msgspec.structs.replace(one.quality, throttled=2.0)
+    one = msgspec.structs.replace(one, quality=quality)
+    found = moves.outcome(one, later(throttled=40.0))
+    assert (found.verdict, found.quality.throttled) == (V.PAID, 40.0)
+    assert settlement.settled(one, found).sentence.endswith("throttled in 2 % → 40 % of periods")
+    unmeasured = moves.outcome(one, later())
+    assert "throttled" not in settlement.settled(one, unmeasured).sentence
 
 
 def test_another_node_than_the_planned_one_is_told_with_its_load():
