@@ -145,7 +145,7 @@ class Decisions:
         dry_run = context.dry_run or suggestion.dry_run
         gang = self._gangs.others(pod, context.migrating)
         reason = self._refusal(pod, context, dry_run=dry_run)
-        detail = "" if reason else self._of_gang(pod, gang, context)
+        detail = "" if reason else self._of_gang(pod, gang, context, dry_run=dry_run)
         if reason or detail:
             return self._refuse(pod, context, reason or GANG, detail)
         suggestion = self._gangs.joined(suggestion, gang, context.migrating)
@@ -169,13 +169,13 @@ class Decisions:
             self._joined[one.pod.uid] = worth.target if worth.target is not None else True
         return self._joined.pop(pod.uid)
 
-    def _of_gang(self, pod: podinfo.Pod, gang: whole_gangs.Members, context: Context) -> str:
+    def _of_gang(
+        self, pod: podinfo.Pod, gang: whole_gangs.Members, context: Context, *, dry_run: bool
+    ) -> str:
         """Return which other member of a gang has to stay and why; empty where all may leave."""
-        asked = context.view.evictable
         for one in gang:
-            if one.uid in self._moves:
-                return f"{one.key}: {TWICE}"
-            if reason := asked.refusal(one) or asked.late_refusal(one):
+            reason = self._refusal(one, context, dry_run=dry_run)
+            if reason := reason or context.view.evictable.late_refusal(one):
                 return f"{one.key}: {reason}"
         return self._limits.refusal_of_all((pod, *gang)) if gang else ""
 

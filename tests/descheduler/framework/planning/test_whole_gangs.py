@@ -104,6 +104,14 @@ def test_all_stay_where_one_has_to(pods, fields, detail):
     assert detail in refused.examples[0]
 
 
+def test_in_dry_run_a_whole_gang_is_reported():
+    made = cluster(members("a", "b", "c"), TAINTS, dryRun=True)
+    plan = made.round()
+    assert set(moved(plan)) == {"m0", "m1", "m2"}
+    assert all(one.dry_run for one in plan.moves)
+    assert made.moves == []
+
+
 def test_a_gang_of_which_a_member_is_moved_already_waits():
     made = cluster(members("a", "b", "c"), TAINTS)
     seen = made.picture()
