@@ -25,9 +25,10 @@ from descheduler.informers import watched
 from descheduler.placement import scheduler_state, settings
 from descheduler.receipts import breaker, ledger
 from descheduler.rounds import awaited, configured, judging, sight
-from kube.client import access, client, wire
-from kube.informers import informer_set
+from kube.client import access, client
+from kube.informers import saved_objects
 from process.runtime import clock as clocks
+from process.runtime import collector
 
 _GOAL_MS: Final = 1000
 _GIB: Final = 1 << 30
@@ -152,23 +153,6 @@ class Cluster:
         return {"metadata": metadata, "spec": {"replicas": 30}, "status": {"replicas": 30}}
 
 
-def fill(members: informer_set.InformerSet, cluster: Cluster) -> int:
-    """Put all objects into the stores, as a list brings them; return how many there were."""
-    count = 0
-    for reflector in members.members:
-        projection = reflector.projection
-        reader: wire.Reader[Any] = wire.Reader(projection.type, projection.project)
-        for number, raw in enumerate(cluster.of(projection.resource), 1):
-            raw["metadata"]["resourceVersion"] = str(number)
-            item = reader.event(orjson.dumps({"type": "ADDED", "object": raw}))
-            assert isinstance(item, wire.Event)
-            assert not item.item.flaw, item.item.flaw
-            reflector.store.accept(item.item.meta, item.item.value)
-            count += 1
-        reflector.store.finished(1_000_000)
-    return count
-
-
 class Descheduler:
     """What a round needs of the process, without an API server."""
 
@@ -186,7 +170,12 @@ class Descheduler:
             ),
         )  # fmt: skip
         self.judge = judging.LedgerJudge(books, weighed, finds_targets=True)
-        self.chosen = configured.read(_CONFIGURATION)
+        self.configure(_CONFIGURATION)
+
+    def configure(self, document: str | dict[str, Any]) -> None:
+        """Plan by another configuration from here on."""
+        text = document if isinstance(document, str) else orjson.dumps(document).decode()
+        self.chosen = configured.read(text)
 
     async def round(self) -> tuple[float, float, round_plan.RoundPlan]:
         """Run a round; return the seconds of looking and of planning, and what it decided."""
@@ -200,25 +189,31 @@ class Descheduler:
         return looked - started, time.process_time() - looked, plan
 
 
+async def filled(api: client.Client, clock: clocks.Clock, cluster: Cluster) -> Descheduler:
+    """Return a descheduler that has read a cluster, and say what that took."""
+    process = Descheduler(api, clock)
+    started = time.process_time()
+    for members in (process.seen.members, process.placing.members):
+        flaws = [*saved_objects.fill(members, lambda one: cluster.of(one.resource))]
+        assert not flaws, flaws[:3]
+    print(f"objects read in {time.process_time() - started:.1f} s")
+    await process.placing.caught_up()
+    first = await process.round()
+    print(f"the first round {1000 * sum(first[:2]):.0f} ms")
+    return process
+
+
 async def measured(nodes: int, pods: int, rounds: int) -> None:
     """Fill the stores and run rounds."""
     clock = clocks.SystemClock()
     before = figures.resident()
     who = access.Access("http://127.0.0.1:9")
     async with client.Client(who, clock=clock, user_agent="benchmark") as api:
-        process = Descheduler(api, clock)
-        cluster = Cluster(nodes, pods, clock.now())
-        started = time.process_time()
-        count = fill(process.seen.members, cluster) + fill(process.placing.members, cluster)
-        filled = time.process_time() - started
-        # No watch runs here that would call it.
-        while not process.placing._is_complete():  # noqa: SLF001
-            await clock.sleep(0)
-        first = await process.round()
-        found = [await process.round() for _ in range(rounds)]
+        process = await filled(api, clock, Cluster(nodes, pods, clock.now()))
+        async with collector.running():
+            found = [await process.round() for _ in range(rounds)]
     plan = found[-1][2]
     size = f"{nodes} nodes, {nodes * pods} pods, processor time"
-    print(f"{count} objects read in {filled:.1f} s; the first round {1000 * sum(first[:2]):.0f} ms")
     print(f"{plan.summary}; failures {len(plan.failures)}")
     figures.show(
         figures.plain(

@@ -158,9 +158,15 @@ class Limits(Protocol):
     def refusal(self, pod: podinfo.Pod) -> str:
         """Return which limit is reached for a pod, empty where it may leave."""
 
+    def exhausted(self) -> str:
+        """Return which limit is reached for every pod, empty where some may leave."""
+
 
 class _NoLimits:
     """Any number of pods may leave."""
+
+    def exhausted(self) -> str:
+        return ""
 
     def refusal(self, pod: podinfo.Pod) -> str:
         del pod

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from api.koordinator import scheduling
 from api.kubernetes import meta
-from descheduler.migration import reads, stores
+from descheduler.migration import reads, stores, turns
 from descheduler.migration.plan import conditions, facts, gang_barrier, reserving, settling
 from descheduler.model import objects, podinfo
 
@@ -20,8 +20,11 @@ class JobFacts:
     what ends a job by its absence is absent only where the API server says so.
     """
 
-    def __init__(self, seen: stores.Stores, read: reads.Reads, held_back: HeldBack) -> None:
+    def __init__(
+        self, seen: stores.Stores, read: reads.Reads, held_back: HeldBack, turn: turns.Turns
+    ) -> None:
         self._seen = seen
+        self._turns = turn
         self._read = read
         self._held_back = held_back
 
@@ -39,6 +42,7 @@ class JobFacts:
             owner=await self._owner(job, held),
             group=members,
             budgets=budgets,
+            ahead=self._turns.ahead(job),
             held_back_seconds=self._held_back(job, pod) if pod is not None else 0.0,
         )
 

@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any, Final, assert_never
 
 from api import resources
-from descheduler.migration import evictors, job_metrics, reads
+from descheduler.migration import evictors, job_metrics, reads, turns
 from descheduler.migration.plan import (
     conditions,
     evicting,
@@ -47,6 +47,7 @@ class Parts:
     rules: facts.Rules
     clock: clocks.Clock
     figures: job_metrics.JobMetrics
+    turns: turns.Turns
 
 
 class JobWriter:
@@ -71,6 +72,14 @@ class JobWriter:
 
     async def carry_out(self, plan: steps.Plan, given: facts.Facts) -> controller.Outcome:
         """Do what a plan says, in order, and return its sentence."""
+        needs_turn = any(
+            isinstance(one, steps.PatchReservation) and one.in_turn for one in plan.steps
+        )
+        if needs_turn and not self._parts.turns.take(given.job):
+            return controller.Outcome("another pod leaves first", _SOON, changed=False)
+        return await self._do(plan, given)
+
+    async def _do(self, plan: steps.Plan, given: facts.Facts) -> controller.Outcome:
         version = given.job.version
         for step in plan.steps:
             match step:
@@ -81,7 +90,7 @@ class JobWriter:
                     self._parts.figures.progressed(given.job, fields)
                 case steps.CreateReservation():
                     return await self._create(given)
-                case steps.PatchReservation(name, uid, body):
+                case steps.PatchReservation(name, uid, body, _):
                     await self._patch_reservation(name, uid, body)
                 case steps.DeleteReservation(name, uid):
                     await self._delete_reservation(name, uid)

@@ -39,6 +39,11 @@ class Stores:
         keys = sorted(self._jobs.keys(f"group/{name}")) if name else ()
         return [one for one in map(self.jobs.get, keys) if one is not None]
 
+    def of_workload(self, uid: str) -> Iterator[objects.Job]:
+        """Yield the jobs that move pods of one controller, in order."""
+        found = map(self.jobs.get, sorted(self._jobs.keys(f"workload/{uid}")))
+        return (one for one in found if one is not None)
+
     def budgets_of(self, namespace: str) -> list[objects.Budget]:
         """Return the disruption budgets of a namespace."""
         return [one for one in self.budgets if one.key.partition("/")[0] == namespace]
@@ -58,10 +63,16 @@ class Stores:
         return sorted(self._jobs.keys(f"pod/{change.key}"))
 
     def of_reservation(self, change: store.Change[objects.Reservation]) -> Iterable[str]:
-        """Return the jobs that a Reservation was made for, and those that name it."""
+        """Return the jobs that a Reservation was made for, and those that name it.
+
+        The other jobs of their workloads may wait for it to be used.
+        """
         found = set(self._jobs.keys(f"reservation/{change.key}"))
         for one in (change.old, change.new):
             found |= set(_makers(one)) if one is not None else set()
+        jobs = [job for name in found if (job := self.jobs.get(name)) is not None]
+        for workload in {facts.workload(job) for job in jobs} - {""}:
+            found |= self._jobs.keys(f"workload/{workload}")
         return sorted(found)
 
 
@@ -73,6 +84,8 @@ def _words(job: objects.Job) -> Iterator[str]:
     named = reserving.reference(job)
     if named is not None:
         yield f"reservation/{named.name}"
+    if workload := facts.workload(job):
+        yield f"workload/{workload}"
     group = gang_barrier.group(job)
     if group:
         yield f"group/{group}"

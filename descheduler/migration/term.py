@@ -14,6 +14,7 @@ from descheduler.migration import (
     job_writer,
     reads,
     stores,
+    turns,
 )
 from descheduler.migration.plan import facts
 from kube.client import client as clients
@@ -132,6 +133,7 @@ class Migration:
         history = eviction_history.EvictionHistory(
             around.seen, duties.limiters, duties.most_per_workload, around.replicas, clock
         )
+        turn = turns.Turns(around.seen, clock)
         parts = job_writer.Parts(
             api,
             read,
@@ -140,10 +142,11 @@ class Migration:
             duties.rules,
             clock,
             self._figures,
+            turn,
         )
         return controller.Jobs(
             around.seen,
-            job_facts.JobFacts(around.seen, read, history.held_back),
+            job_facts.JobFacts(around.seen, read, history.held_back, turn),
             job_writer.JobWriter(parts),
             duties.rules,
             clock,

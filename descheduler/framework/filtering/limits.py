@@ -4,7 +4,7 @@ The arbitrator lets a job wait while one of them refuses; a round suggests the p
 """
 
 import collections
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final
 
 from descheduler.configuration.arguments import migration
@@ -36,6 +36,8 @@ class MigratingLimits:
         self._checks: tuple[Check, ...] = tuple(self._enabled())
         self._families: Mapping[str, tuple[str, ...]] | None = None
         self._unavailable: dict[str, frozenset[str]] = {}
+        self._unmoved: dict[str, str] = {}
+        """What is said of a workload of which no pod is moving, by uid."""
 
     def refusal(self, pod: podinfo.Pod) -> str:
         """Return why a pod must stay for the time being, empty where it may leave."""
@@ -87,8 +89,16 @@ class MigratingLimits:
         controller = pod.controller
         if controller is None:
             return ""
-        gone = self._unavailable_of(workload_replicas.family(controller.uid, self._seen))
         moving = self._migrating.pods_of(controller.uid, pod)
+        if moving:
+            return self._too_few(pod, controller.uid, moving)
+        found = self._unmoved.get(controller.uid)
+        if found is None:
+            found = self._unmoved[controller.uid] = self._too_few(pod, controller.uid, ())
+        return found
+
+    def _too_few(self, pod: podinfo.Pod, uid: str, moving: Collection[podinfo.Pod]) -> str:
+        gone = self._unavailable_of(workload_replicas.family(uid, self._seen))
         count = len(gone) + sum(1 for one in moving if one.uid not in gone)
         most = self._limit(pod, self._arguments.max_unavailable_per_workload)
         return UNAVAILABLE if count >= most else ""

@@ -60,7 +60,9 @@ class OpenJobs:
 
     def pods_of(self, controller: str, but: podinfo.Pod) -> Collection[podinfo.Pod]:
         """Return the pods of a controller, by its uid, that are being moved, without a pod."""
-        found = self._by_controller.get(controller, {})
+        found = self._by_controller.get(controller)
+        if not found:
+            return ()
         return [pod for uid, pod in found.items() if uid != but.uid]
 
     def _own(self, pod: podinfo.Pod) -> int:

@@ -38,6 +38,19 @@ def active(view: protocols.View, rule: Rule) -> Iterator[tuple[nodeinfo.Node, po
     return ((node, pod) for node, pod in present(view, rule) if not pod.has_ended)
 
 
+def is_limited(view: protocols.View, pod: podinfo.Pod) -> bool:
+    """Whether a limit of the round refuses a pod; suggested without targets, it is counted there.
+
+    It costs less than filters and targets, so it is asked first.
+    """
+    return bool(view.limits.refusal(pod))
+
+
+def stopped(view: protocols.View) -> protocols.Memory:
+    """Return what a plug-in leaves that has stopped because no pod may leave any more."""
+    return protocols.noted(f"{view.limits.exhausted()}; what is left was not looked at")
+
+
 def may_leave(view: protocols.View, pod: podinfo.Pod) -> bool:
     """Whether the filter chain lets a pod go, its check before evictions included."""
     return not view.evictable.refusal(pod) and not view.evictable.late_refusal(pod)

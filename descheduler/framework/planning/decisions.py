@@ -216,7 +216,8 @@ class Decisions:
             return TWICE
         if not pod.node or pod.uid not in self._given.picture.pods:
             return NOT_THERE
-        return context.view.evictable.refusal(pod) or self._limits.refusal(pod)
+        # Once a limit is reached, filters need not be asked about thousands of pods.
+        return self._limits.refusal(pod) or context.view.evictable.refusal(pod)
 
     def _make_all(self, moves: list[tuple[protocols.Suggestion, objective.Accepted]]) -> str:
         """Make moves on the fork, or none; return why they could not be made."""

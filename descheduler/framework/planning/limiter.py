@@ -81,6 +81,13 @@ class Limiter:
             self._windows = (kept[0], kept[1])
         return ""
 
+    def exhausted(self) -> str:
+        """Return which limit of all pods together is reached, empty where some may leave."""
+        for window in self._windows:
+            if reason := window.refusal((("total", ""),)):
+                return reason
+        return ""
+
     def count(self, pod: podinfo.Pod) -> None:
         """Count a pod that leaves, in dry run too."""
         for window in self._windows:

@@ -61,6 +61,8 @@ class Lines:
         Every further move doubles the time. A pod that was created later than a successor would be
         stays for the plain time, after a move that is no longer ago than that.
         """
+        if not self._by_workload:
+            return 0.0, 0
         cool_down, all_moves = self._cool_down, self.moves_of(pod)
         turns = max((one.turn for one in self._before(pod)), default=0)
         lasts = min(cool_down * 2 ** (turns - 1), LONGEST) if turns else cool_down

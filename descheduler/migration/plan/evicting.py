@@ -10,7 +10,7 @@ from typing import Final
 from api import names
 from api.kubernetes import meta
 from descheduler.migration.plan import conditions, facts, steps
-from descheduler.model import podinfo
+from descheduler.model import objects, podinfo
 
 DESCHEDULED: Final = "Descheduled"
 """Reason of the event on a pod that is evicted, and on its controller."""
@@ -30,6 +30,10 @@ def planned(
     found = conditions.state(job.status, conditions.EVICTION)
     if pod is None or pod.leaves_at >= 0:
         return _leaving(given, found, now)
+    if given.ahead and _is_closed(given):
+        return steps.Plan(
+            f"the pod of {given.ahead} leaves first", again_in=facts.LOOK_AGAIN_SECONDS
+        )
     if found is None:
         begins = f'evicts Pod "{job.pod_key}" from node "{pod.node}"'
         change = conditions.Change(conditions.EVICTION, False, conditions.EVICTION_BEGUN, begins)
@@ -43,7 +47,7 @@ def _leaving(
     """Plan for a pod that terminates or is gone; whatever made it leave, its place is for it."""
     key, pod = given.job.pod_key, given.pod
     if found is not None and _is_closed(given):
-        return opened(given)
+        return opened(given, in_turn=False)
     if pod is not None:
         if found is None or found.reason != conditions.EVICTING:
             return _write(given, _accepted(given, pod), now)
@@ -75,14 +79,14 @@ def _staying(
     return steps.Plan("evicts the pod", (evict,))
 
 
-def opened(given: facts.Facts) -> steps.Plan:
-    """Plan to let pods use the Reservation: the pod is about to leave.
+def opened(given: facts.Facts, *, in_turn: bool = True) -> steps.Plan:
+    """Plan to let pods use the Reservation: the pod is about to leave, or does so already.
 
     It is evicted once the watch shows that, so that its successor finds the place open.
     """
     held = given.reservation
     assert held is not None
-    patch = steps.PatchReservation(held.name, held.uid, {"spec": {"unschedulable": False}})
+    patch = _patch(held, is_closed=False, in_turn=in_turn and not given.group)
     return steps.Plan(f"opens Reservation {held.name}", (patch,), facts.LOOK_AGAIN_SECONDS)
 
 
@@ -99,11 +103,29 @@ def accepted(given: facts.Facts, now: float) -> steps.Plan:
 
 
 def refused(given: facts.Facts, why: str, now: float) -> steps.Plan:
-    """Plan what is said of a pod whose eviction was refused for now."""
+    """Plan what is said of a pod whose eviction was refused for now.
+
+    Its place is closed again, so that no other pod of the workload takes it meanwhile.
+    """
     change = conditions.Change(conditions.EVICTION, False, conditions.FAILED_EVICT, why)
     plan = _write(given, change, now)
     told = steps.Tell(conditions.FAILED_EVICT, why, warning=True)
-    return steps.Plan(plan.message, (*plan.steps, told), _FIRST_PAUSE)
+    return steps.Plan(plan.message, (*_closed(given), *plan.steps, told), _FIRST_PAUSE)
+
+
+def _closed(given: facts.Facts) -> tuple[steps.PatchReservation, ...]:
+    """Return what closes the Reservation that was opened for the pod; nothing of a group."""
+    held = given.reservation
+    if held is None or given.group or _is_closed(given) or not facts.owns(given.job, held):
+        return ()
+    return (_patch(held, is_closed=True),)
+
+
+def _patch(
+    held: objects.Reservation, *, is_closed: bool, in_turn: bool = False
+) -> steps.PatchReservation:
+    body = {"spec": {"unschedulable": is_closed}}
+    return steps.PatchReservation(held.name, held.uid, body, in_turn)
 
 
 def _is_closed(given: facts.Facts) -> bool:

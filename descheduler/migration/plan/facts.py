@@ -60,6 +60,8 @@ class Facts:
     """The jobs of its group, this one included; empty where it moves alone."""
     budgets: Sequence[objects.Budget] = ()
     """PodDisruptionBudgets of the namespaces of its group."""
+    ahead: str = ""
+    """The job of the same workload whose Reservation is open: its pod leaves first."""
     held_back_seconds: float = 0.0
     """How long the limits of its workload or namespace still forbid an eviction."""
 
@@ -93,6 +95,11 @@ def reason(job: objects.Job) -> str:
     """Return why the pod leaves, for people."""
     written = job.annotations.get(names.ANNOTATION_EVICT_REASON, "")[:_LONGEST_REASON]
     return written or trigger(job) or "NotSet"
+
+
+def workload(job: objects.Job) -> str:
+    """Return the uid of the controller of the pod of a job, empty while that is not known."""
+    return job.annotations.get(names.ANNOTATION_MIGRATION_WORKLOAD, "")
 
 
 def has_begun(job: objects.Job) -> bool:

@@ -7,9 +7,8 @@ goes on with the same buckets.
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from api import names
 from descheduler.configuration.arguments import migration as arguments
-from descheduler.migration.plan import conditions
+from descheduler.migration.plan import conditions, facts
 from descheduler.model import objects
 
 _NOT_ACCEPTED: Final = (None, conditions.EVICTION_BEGUN, conditions.FAILED_EVICT)
@@ -44,7 +43,7 @@ def _reason(job: objects.Job) -> str | None:
 def _eviction(job: objects.Job) -> Eviction:
     told = conditions.state(job.status, conditions.EVICTION)
     at = told.last_transition_time if told is not None else None
-    workload = job.annotations.get(names.ANNOTATION_MIGRATION_WORKLOAD, "")
+    workload = facts.workload(job)
     return Eviction(workload, job.spec.pod_ref.namespace, job.created if at is None else at)
 
 

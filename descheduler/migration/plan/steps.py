@@ -38,6 +38,8 @@ class PatchReservation:
     name: str
     uid: str
     body: Mapping[str, Any]
+    in_turn: bool = False
+    """Only if no other job of the same workload has opened its Reservation."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

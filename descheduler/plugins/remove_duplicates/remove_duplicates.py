@@ -52,27 +52,36 @@ class RemoveDuplicates:
     def balance(self, view: protocols.View, memory: protocols.Memory) -> protocols.Suggestions:
         """Suggest pods that are too many on their node."""
         del memory
-        known: dict[placement.Requirements, _Feasible] = {}
+        known: dict[tuple[object, ...], _Feasible] = {}
         for alike in self._groups(view):
             wanted = alike[0].wanted
-            feasible = known.get(wanted)
+            # Without what it says of other pods, which differs from workload to workload.
+            key = wanted.nodes, wanted.tolerations
+            feasible = known.get(key)
             if feasible is None:
-                feasible = known[wanted] = _feasible(view, wanted)
+                feasible = known[key] = _feasible(view, wanted)
             if len(feasible.names) > 1:
                 yield from _spread(view, alike, feasible)
+            if view.limits.exhausted():
+                return candidates.stopped(view)
         return protocols.NO_MEMORY
 
     def _groups(self, view: protocols.View) -> Iterator[list[podinfo.Pod]]:
         """Yield the pods that are alike, of those of which two share a node."""
         found: dict[_Key, list[podinfo.Pod]] = {}
         owned: dict[int, _Owners] = {}
+        run: dict[int, tuple[str, ...]] = {}
         for _, pod in candidates.active(view, _Rule(self._arguments.namespaces)):
             # Pods of one controller share what says so.
             owners = owned.get(id(pod.owners))
             if owners is None:
                 owners = owned[id(pod.owners)] = self._owners(pod)
-            if owners:
-                found.setdefault((pod.namespace, owners, _images(pod)), []).append(pod)
+            if not owners:
+                continue
+            images = run.get(id(pod.containers))
+            if images is None:
+                images = run[id(pod.containers)] = _images(pod)
+            found.setdefault((pod.namespace, owners, images), []).append(pod)
         for _, alike in sorted(found.items()):
             if len({pod.node for pod in alike}) < len(alike):
                 yield alike
@@ -95,11 +104,17 @@ def _spread(
     counts = collections.Counter(pod.node for pod in alike)
     owner = alike[0].owners[0]
     for pod in pod_order.ordered(alike):
-        if counts[pod.node] <= most or not candidates.may_leave(view, pod):
+        if view.limits.exhausted():
+            break
+        if counts[pod.node] <= most:
             continue
-        targets = _fewer(pod, feasible, counts, most)
-        if not targets:
-            continue
+        targets: tuple[str, ...] = ()
+        if not candidates.is_limited(view, pod):
+            if not candidates.may_leave(view, pod):
+                continue
+            targets = _fewer(pod, feasible, counts, most)
+            if not targets:
+                continue
         reason = (
             f"{counts[pod.node]} pods of {owner.kind} {owner.name} share node {pod.node},"
             f" {most} would if they were spread evenly"

@@ -28,20 +28,27 @@ class RemovePodsViolatingInterPodAntiAffinity:
         """Suggest pods that are repelled where they are, the least important first."""
         del memory
         known = repulsion.Repulsion(view.picture)
+        repelled = known.repelled()
         found = [
             (pod, node)
-            for node, pod in candidates.active(view, self._arguments)
-            if known.repels(pod, node)
+            for node, pod in (candidates.active(view, self._arguments) if repelled else ())
+            if pod.uid in repelled
         ]
         rows = view.fit.rows([node.name for node in view.nodes])
         for pod, node in sorted(found, key=lambda one: pod_order.key(one[0])):
+            if view.limits.exhausted():
+                return candidates.stopped(view)
             # Another one may have left meanwhile.
             by = known.repels(pod, node)
-            if not by or not candidates.may_leave(view, pod):
+            if not by:
                 continue
-            targets = _targets(view, rows, known.forbidden(pod), pod)
-            if not targets:
-                continue
+            targets: tuple[str, ...] = ()
+            if not candidates.is_limited(view, pod):
+                if not candidates.may_leave(view, pod):
+                    continue
+                targets = _targets(view, rows, known.forbidden(pod), pod)
+                if not targets:
+                    continue
             reason = f"anti-affinity of pod {view.picture.pods[by].key} forbids it here"
             answer = yield protocols.Suggestion(
                 pod, NAME, reason, protocols.Purpose.COMPLY, targets

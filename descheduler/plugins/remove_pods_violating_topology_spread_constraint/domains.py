@@ -1,31 +1,61 @@
 """How many pods of a constraint are in each domain, while pods move."""
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
+from descheduler.framework.pods import pods_alike
 from descheduler.model import nodeinfo, podinfo
 from descheduler.plugins.remove_pods_violating_topology_spread_constraint import constraints
 
-Places = Mapping[str, str]
-"""Domain by node, of the nodes that count."""
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Places:
+    """The domains of the nodes that count."""
+
+    of: Mapping[str, str]
+    """Domain by node."""
+    names: Sequence[str]
+    """All domains, sorted."""
+
+
+def places(constraint: constraints.Constraint, nodes: Mapping[str, nodeinfo.Node]) -> Places:
+    """Return the domain of each node that counts for a constraint."""
+    of = {name: found for name, node in nodes.items() if (found := constraint.domain(node))}
+    return Places(of, sorted(set(of.values())))
 
 
 class Domains:
     """The pods of one constraint by domain; changes while pods move."""
 
     def __init__(
-        self, constraint: constraints.Constraint, places: Places, pods: Sequence[podinfo.Pod]
+        self, constraint: constraints.Constraint, places: Places, alike: pods_alike.Alike
     ) -> None:
         self.constraint = constraint
         self._places = places
-        self._counted = [pod for pod in pods if pod.node in places and constraint.counts(pod)]
-        self.sizes = dict.fromkeys(sorted(set(places.values())), 0)
+        of = places.of
+        self._counted = [pod for pod in alike.selected(constraint.selector) if pod.node in of]
+        # Mostly few of many domains have any: those without are not kept.
+        self._sizes: dict[str, int] = {}
         for pod in self._counted:
-            self.sizes[places[pod.node]] += 1
+            domain = of[pod.node]
+            self._sizes[domain] = self._sizes.get(domain, 0) + 1
+
+    @property
+    def least(self) -> int:
+        """Return how many pods the emptiest domain has."""
+        if len(self._sizes) < len(self._places.names):
+            return 0
+        return min(self._sizes.values(), default=0)
+
+    @property
+    def most(self) -> int:
+        """Return how many pods the fullest domain has."""
+        return max(self._sizes.values(), default=0)
 
     @property
     def skew(self) -> int:
         """Return how many pods the fullest domain has more than the emptiest one."""
-        return max(self.sizes.values(), default=0) - min(self.sizes.values(), default=0)
+        return self.most - self.least
 
     @property
     def is_violated(self) -> bool:
@@ -34,40 +64,43 @@ class Domains:
 
     def fullest_first(self) -> list[str]:
         """Return the domains that have more pods than the constraint allows."""
-        least = min(self.sizes.values(), default=0)
+        allowed = self.least + self.constraint.max_skew
         return sorted(
-            (name for name, size in self.sizes.items() if size - least > self.constraint.max_skew),
-            key=lambda name: (-self.sizes[name], name),
+            (name for name, size in self._sizes.items() if size > allowed),
+            key=lambda name: (-self._sizes[name], name),
         )
 
     def domain(self, node: str) -> str:
         """Return the domain of a node, empty where it does not count."""
-        return self._places.get(node, "")
+        return self._places.of.get(node, "")
 
     def inside(self, domain: str) -> list[podinfo.Pod]:
         """Return the pods that were in a domain when the round began."""
-        return [pod for pod in self._counted if self._places[pod.node] == domain]
+        of = self._places.of
+        return [pod for pod in self._counted if of[pod.node] == domain]
 
     def better(self, domain: str) -> list[str]:
         """Return the domains that a pod of another one may go to, the emptiest first.
 
         The skew has to become smaller, and the scheduler must not refuse a hard constraint.
         """
-        least = min(self.sizes.values())
-        most = least + self.constraint.max_skew if self.constraint.is_hard else self.sizes[domain]
-        found = [
-            name
-            for name, size in self.sizes.items()
-            if size + 1 < self.sizes[domain] and size + 1 <= most
-        ]
-        return sorted(found, key=lambda name: (self.sizes[name], name))
+        sizes, here = self._sizes, self._sizes.get(domain, 0)
+        most = self.least + self.constraint.max_skew if self.constraint.is_hard else here
+        largest = min(here - 2, most - 1)
+        if largest < 0:
+            return []
+        empty = [name for name in self._places.names if not sizes.get(name)]
+        some = [name for name, size in sizes.items() if 0 < size <= largest]
+        return empty + sorted(some, key=lambda name: (sizes[name], name))
 
     def bearing(self, pod: podinfo.Pod) -> Callable[[str], bool]:
         """Return which nodes a counted pod may go to: the skew stays within bounds, or as it is."""
-        here = self.domain(pod.node)
-        rest = [size for name, size in self.sizes.items() if name != here]
+        here, sizes = self.domain(pod.node), self._sizes
+        rest = [size for name, size in sizes.items() if name != here]
         if here:
-            rest.append(self.sizes[here] - 1)
+            rest.append(sizes[here] - 1)
+        if len(sizes) < len(self._places.names):
+            rest.append(0)
         least, most = min(rest, default=0), max(rest, default=0)
         bound = max(self.constraint.max_skew, self.skew)
 
@@ -77,7 +110,7 @@ class Domains:
                 return True
             if not there:
                 return not self.constraint.is_hard
-            return max(most, self.sizes[there] + 1) - least <= bound
+            return max(most, sizes.get(there, 0) + 1) - least <= bound
 
         return bears
 
@@ -87,9 +120,4 @@ class Domains:
             for node, change in ((pod.node, -1), (target, 1)):
                 domain = self.domain(node)
                 if domain:
-                    self.sizes[domain] += change
-
-
-def places(constraint: constraints.Constraint, nodes: Mapping[str, nodeinfo.Node]) -> Places:
-    """Return the domain of each node that counts for a constraint."""
-    return {name: found for name, node in nodes.items() if (found := constraint.domain(node))}
+                    self._sizes[domain] = self._sizes.get(domain, 0) + change

@@ -2,13 +2,13 @@
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from descheduler.configuration.arguments import compliance
 from descheduler.framework import protocols
 from descheduler.framework.nodes import candidates
-from descheduler.framework.pods import pod_order
+from descheduler.framework.pods import pod_order, pods_alike
 from descheduler.model import nodeinfo, podinfo
 from descheduler.plugins.remove_pods_violating_topology_spread_constraint import (
     constraints,
@@ -28,10 +28,34 @@ class _Namespace:
     rows: protocols.NodeRows
     """The same, one table for the questions about all pods of a round."""
     counted: Sequence[domains.Domains]
-    having: Mapping[constraints.Constraint, frozenset[str]]
-    """Uids of the pods that ask for a constraint."""
+    asked: "_Asked"
+    """The constraints that pods ask for."""
     done: set[str]
     """Uids of the pods that were suggested or have to stay."""
+
+
+class _Asked:
+    """The constraints that pods of one namespace ask for, read once per template."""
+
+    def __init__(self, kinds: Collection[str]) -> None:
+        self._kinds = kinds
+        self._known: dict[tuple[int, int, int], tuple[constraints.Constraint, ...]] = {}
+
+    def of(self, pod: podinfo.Pod) -> tuple[constraints.Constraint, ...]:
+        """Return those of a pod."""
+        if not pod.spread:
+            return ()
+        key = id(pod.spread), id(pod.labels), id(pod.wanted)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = constraints.of_pod(pod, self._kinds)
+        return found
+
+    def by(self, pods: Iterable[podinfo.Pod]) -> Collection[constraints.Constraint]:
+        """Return those of any of the pods."""
+        for pod in pods:
+            self.of(pod)
+        return dict.fromkeys(one for found in self._known.values() for one in found)
 
 
 class RemovePodsViolatingTopologySpreadConstraint:
@@ -51,8 +75,12 @@ class RemovePodsViolatingTopologySpreadConstraint:
         """Suggest pods, namespace by namespace."""
         del memory
         for namespace in self._namespaces(view):
-            for one in namespace.counted:
+            # What holds is kept by every move, so that none of the others becomes violated.
+            violated = [one for one in namespace.counted if one.is_violated]
+            for one in sorted(violated, key=_order):
                 yield from self._balanced(namespace, one)
+                if view.limits.exhausted():
+                    return candidates.stopped(view)
         return protocols.NO_MEMORY
 
     def _namespaces(self, view: protocols.View) -> Iterator[_Namespace]:
@@ -61,16 +89,16 @@ class RemovePodsViolatingTopologySpreadConstraint:
         nodes = {node.name: node for node in view.nodes}
         rows = view.fit.rows(list(nodes))
         for pods in self._pods(view):
-            having = self._having(pods)
+            asked = _Asked(self._arguments.constraints)
+            alike = pods_alike.Alike(pods)
             counted = []
-            for one in sorted(having, key=_order):
+            for one in asked.by(pods):
                 key = one.topology_key, one.nodes, one.tolerations
                 if key not in known:
                     known[key] = domains.places(one, view.picture.nodes)
-                counted.append(domains.Domains(one, known[key], pods))
+                counted.append(domains.Domains(one, known[key], alike))
             if any(one.is_violated for one in counted):
-                of = {one: frozenset(uids) for one, uids in having.items()}
-                yield _Namespace(view, nodes, rows, counted, of, set())
+                yield _Namespace(view, nodes, rows, counted, asked, set())
 
     def _pods(self, view: protocols.View) -> Iterator[list[podinfo.Pod]]:
         """Yield the pods of each namespace that is looked at, on whatever node they are."""
@@ -82,16 +110,9 @@ class RemovePodsViolatingTopologySpreadConstraint:
                     found.setdefault(pod.namespace, []).append(pod)
         return (found[namespace] for namespace in sorted(found))
 
-    def _having(self, pods: Sequence[podinfo.Pod]) -> dict[constraints.Constraint, set[str]]:
-        found: dict[constraints.Constraint, set[str]] = {}
-        for pod in pods:
-            for one in constraints.of_pod(pod, self._arguments.constraints) if pod.spread else ():
-                found.setdefault(one, set()).add(pod.uid)
-        return found
-
     def _balanced(self, namespace: _Namespace, one: domains.Domains) -> protocols.Suggestions:
         """Suggest pods until a constraint holds, or none of those that could help may leave."""
-        while one.is_violated:
+        while one.is_violated and not namespace.view.limits.exhausted():
             for pod, targets in self._moves(namespace, one):
                 namespace.done.add(pod.uid)
                 answer = yield protocols.Suggestion(
@@ -112,21 +133,26 @@ class RemovePodsViolatingTopologySpreadConstraint:
         """Yield pods of domains that have too many, each with the nodes it should go to."""
         for domain in one.fullest_first():
             for pod in pod_order.ordered(one.inside(domain)):
-                if not self._may_leave(namespace, one, pod):
+                if not self._is_concerned(namespace, one, pod):
                     continue
-                targets = self._targets(namespace, one, pod, domain)
-                if targets:
-                    yield pod, targets
+                if candidates.is_limited(namespace.view, pod):
+                    yield pod, ()
+                elif self._may_leave(namespace, pod):
+                    targets = self._targets(namespace, one, pod, domain)
+                    if targets:
+                        yield pod, targets
 
-    def _may_leave(self, namespace: _Namespace, one: domains.Domains, pod: podinfo.Pod) -> bool:
+    def _is_concerned(self, namespace: _Namespace, one: domains.Domains, pod: podinfo.Pod) -> bool:
+        """Whether a pod asks for a constraint, and nothing was decided about it yet."""
         selector = self._arguments.label_selector
-        if (
-            pod.uid in namespace.done
-            or pod.uid not in namespace.having[one.constraint]
-            or pod.node not in namespace.nodes
-            or not (selector is None or selector.selects(pod.labels))
-        ):
-            return False
+        return (
+            pod.uid not in namespace.done
+            and one.constraint in namespace.asked.of(pod)
+            and pod.node in namespace.nodes
+            and (selector is None or selector.selects(pod.labels))
+        )
+
+    def _may_leave(self, namespace: _Namespace, pod: podinfo.Pod) -> bool:
         if candidates.may_leave(namespace.view, pod):
             return True
         namespace.done.add(pod.uid)
@@ -154,12 +180,12 @@ class RemovePodsViolatingTopologySpreadConstraint:
         return (name for name, node in namespace.nodes.items() if node.is_schedulable)
 
 
-def _order(one: constraints.Constraint) -> tuple[object, ...]:
+def _order(counted: domains.Domains) -> tuple[object, ...]:
     """Return what constraints are sorted by: hard ones first."""
+    one = counted.constraint
     return not one.is_hard, one.topology_key, one.max_skew, repr(one)
 
 
 def _reason(one: domains.Domains) -> str:
-    sizes = sorted(one.sizes.values())
     key, most = one.constraint.topology_key, one.constraint.max_skew
-    return f"domains of {key} have {sizes[0]} to {sizes[-1]} pods, maxSkew is {most}"
+    return f"domains of {key} have {one.least} to {one.most} pods, maxSkew is {most}"

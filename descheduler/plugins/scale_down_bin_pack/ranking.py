@@ -26,23 +26,32 @@ class Members:
 class Scale:
     """Measures requests of pods by weighted parts of what their node has."""
 
-    __slots__ = ("_resources", "_room", "_weights")
+    __slots__ = ("_allocatable", "_factors", "_resources", "_room", "_weights")
 
     def __init__(self, room: node_room.Room, weights: Mapping[str, float]) -> None:
         self._room = room
         self._resources = tuple(weights)
         self._weights = np.array([weights[name] for name in self._resources], np.float64)
+        _, self._allocatable = room.amounts(self._resources)
+        self._factors: dict[str, Sequence[tuple[str, float]]] = {}
 
     def size(self, pod: podinfo.Pod, node: str) -> float:
         """Return the weighted part of a node that a pod requests."""
-        _, allocatable = self._room.amounts(self._resources)
-        row = self._room.row(node)
-        asked = node_room.asked(pod, self._resources)
-        return float(node_room.parts(asked, allocatable[row]) @ self._weights)
+        factors = self._factors.get(node)
+        if factors is None:
+            factors = self._factors[node] = self._factors_of(node)
+        requests = pod.requests
+        return sum([requests.get(name, 0) * factor for name, factor in factors])
+
+    def _factors_of(self, node: str) -> Sequence[tuple[str, float]]:
+        """Return what one unit of each resource weighs on a node."""
+        has = self._allocatable[self._room.row(node)].tolist()
+        weighed = zip(self._resources, has, self._weights.tolist(), strict=True)
+        return [(name, weight / amount) for name, amount, weight in weighed if amount > 0]
 
     def sizes(self, pod: podinfo.Pod) -> node_room.Shares:
         """Return the weighted part of every node that a pod requests."""
-        _, allocatable = self._room.amounts(self._resources)
+        allocatable = self._allocatable
         asked = np.broadcast_to(node_room.asked(pod, self._resources), allocatable.shape)
         found: node_room.Shares = node_room.parts(asked, allocatable) @ self._weights
         return found

@@ -12,6 +12,7 @@ from descheduler.migration import (
     job_writer,
     reads,
     stores,
+    turns,
 )
 from descheduler.migration.plan import facts
 from descheduler.model import object_projection, picture, pod_object, pod_projection
@@ -66,12 +67,12 @@ class Process:
         read = reads.Reads(api)
         pace = evictors.Pace(1e6, 1000)
         history = eviction_history.EvictionHistory(seen, {}, None, lambda uid: 0, clock)
-        parts = job_writer.Parts(
-            api, read, evictors.Evictors(api, rules, clock, pace), Silent(), rules, clock, figures
-        )
+        turn = turns.Turns(seen, clock)
+        evicting = evictors.Evictors(api, rules, clock, pace)
+        parts = job_writer.Parts(api, read, evicting, Silent(), rules, clock, figures, turn)
         self.reconciler = controller.Jobs(
             seen,
-            job_facts.JobFacts(seen, read, history.held_back),
+            job_facts.JobFacts(seen, read, history.held_back, turn),
             job_writer.JobWriter(parts),
             rules,
             clock,

@@ -14,11 +14,12 @@ TOGETHER = {"koord.sh/migration-group": "g", "koord.sh/migration-group-size": "2
 class World:
     """Two pods, each with a job, and the process that carries the jobs out."""
 
-    def __init__(self, **notes):
+    def __init__(self, *, controller="", **notes):
         self.clock = clocks.ManualClock()
         self.api = api_double.ApiDouble(self.clock.now())
         for name in ("a", "b"):
-            owner = {"kind": "ReplicaSet", "name": name, "uid": name, "controller": True}
+            uid = controller or name
+            owner = {"kind": "ReplicaSet", "name": uid, "uid": uid, "controller": True}
             metadata = {"name": name, "ownerReferences": [owner]}
             spec = {"nodeName": "node-0", "containers": [{"name": "c"}]}
             self.api._create(PODS, {"metadata": metadata, "spec": spec}, "ns")
@@ -67,6 +68,10 @@ class World:
         self.process.reconcile(name)
         assert not self.api.evictions
         self.process.deliver()
+
+    def opened(self, name="a"):
+        """Whether pods may use the Reservation of a job."""
+        return not self.api.objects["reservations", self.held(name)]["spec"]["unschedulable"]
 
 
 DISTURBANCES = {

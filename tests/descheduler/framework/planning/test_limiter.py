@@ -32,6 +32,14 @@ def test_a_limit_is_named(limits, said):
     assert one.refusal(web(1)) == said
 
 
+def test_only_the_limit_of_all_pods_is_reached_for_all():
+    one = limiter.Limiter(picture_of(), limiter.Limits(node=1, namespace=1, workload=1, total=2))
+    one.count(web(0))
+    assert one.exhausted() == ""
+    one.count(web(1, node="m"))
+    assert one.exhausted() == "maximum number of pods reached"
+
+
 def test_the_hour_before_counts():
     moves = {
         "a": history.Moved(NOW - 3500, "default", "n", "web"),

@@ -349,14 +349,15 @@ def test_an_accepted_eviction_without_effect_is_tried_again(ago, expected):
     assert kinds(planned(given(job(accepted, spec=DIRECTLY)))) == expected
 
 
-OPENS = steps.PatchReservation("uid-job", "r-1", {"spec": {"unschedulable": False}})
+OPENS_AT_ONCE = steps.PatchReservation("uid-job", "r-1", {"spec": {"unschedulable": False}})
+OPENS = dataclasses.replace(OPENS_AT_ONCE, in_turn=True)
 CLOSED = reservation(closed=True)
 SOFT = {"koordinator.sh/evict-policy": "SoftEviction"}
 CLOSINGS = {
     "a budget is asked first": (POD, (BEGUN,), CLOSED, steps.Evict("Eviction", "NotSet", "", True)),
     "no budget counts": (builders.pod("web-0", "node-0", labels=SOFT), (BEGUN,), CLOSED, OPENS),
-    "terminating": (TERMINATING, (BEGUN,), CLOSED, OPENS),
-    "gone": (None, (BEGUN,), CLOSED, OPENS),
+    "terminating": (TERMINATING, (BEGUN,), CLOSED, OPENS_AT_ONCE),
+    "gone": (None, (BEGUN,), CLOSED, OPENS_AT_ONCE),
     "open": (POD, (BEGUN,), reservation(), steps.Evict("Eviction", "NotSet", "")),
     "of a person": (
         POD,
