@@ -1,5 +1,6 @@
 """Move pods that run where the required anti-affinity of another pod forbids them to be placed."""
 
+import itertools
 from collections.abc import Collection, Mapping
 from typing import Final
 
@@ -65,13 +66,10 @@ def _targets(
     pod: podinfo.Pod,
 ) -> tuple[str, ...]:
     """Return the nodes that take a pod and are in no domain that it may not be in."""
-    return tuple(
-        node.name
-        for node, fits in zip(view.nodes, rows.fitting(pod).tolist(), strict=True)
-        if fits
-        and node.name != pod.node
-        and not any(node.labels.get(key) in domains for key, domains in forbidden.items())
-    )
+    found = list(itertools.compress(view.nodes, rows.fitting(pod).tolist()))
+    for key, domains in forbidden.items():
+        found = [node for node in found if node.labels.get(key) not in domains]
+    return tuple(node.name for node in found if node.name != pod.node)
 
 
 def _target(view: protocols.View, answer: protocols.Answer) -> nodeinfo.Node | None:

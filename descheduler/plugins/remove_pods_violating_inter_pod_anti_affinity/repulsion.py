@@ -136,8 +136,9 @@ def _grouped(seen: picture.Picture) -> Mapping[_Key, list[podinfo.Pod]]:
     found: dict[_Key, list[podinfo.Pod]] = {}
     for name in seen.nodes:
         for pod in seen.on_node.get(name, ()):
-            if pod.is_active:
-                key = _key(pod)
+            # Asked of every pod of the cluster, so without the properties that say the same.
+            if pod.leaves_at < 0 and pod.phase not in podinfo.ENDED:
+                key = pod.key.partition("/")[0], id(pod.labels), id(pod.affinity)
                 group = found.get(key)
                 if group is None:
                     found[key] = [pod]

@@ -1,7 +1,7 @@
 """Which pods should go first so that scaling in empties nodes."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -62,11 +62,12 @@ class Scale:
         return found
 
 
-def ranked(nodes: Iterable[Members], scale: Scale) -> list[podinfo.Pod]:
-    """Return the evictable pods, those first whose leaving comes closest to emptying a node."""
+def ranked(nodes: Iterable[Members], scale: Scale) -> Iterator[podinfo.Pod]:
+    """Yield the evictable pods, those first whose leaving comes closest to emptying a node."""
     having = [(_score(one, scale), one) for one in nodes if one.evictable]
     having.sort(key=lambda pair: (pair[0], len(pair[1].evictable), pair[1].node))
-    return [pod for _, one in having for pod in _largest_first(one, scale)]
+    for _, one in having:
+        yield from _largest_first(one, scale)
 
 
 def _score(one: Members, scale: Scale) -> float:

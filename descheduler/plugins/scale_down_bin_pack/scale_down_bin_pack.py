@@ -37,7 +37,7 @@ class ScaleDownBinPack:
             return {}
         members = list(self._members(view))
         scale = ranking.Scale(node_room.Room(view), given.resource_weights)
-        order = ranking.ranked(members, scale)
+        order = list(ranking.ranked(members, scale))
         kept = [pod for one in members for pod in one.kept]
         wanted = {pod.uid: rank for rank, pod in enumerate(order)}
         wanted |= {pod.uid: annotations.NEVER_EVICT for pod in kept}
@@ -86,7 +86,7 @@ class ScaleDownBinPack:
     ) -> protocols.Suggestions:
         left = self._arguments.max_pods_to_evict or 0
         for pod in ranking.ranked(self._members(view), scale):
-            if not left:
+            if not left or view.limits.exhausted():
                 break
             targets = room.listed(self._fuller(pod, room, scale))
             if not targets or view.evictable.late_refusal(pod):
