@@ -65,7 +65,8 @@ class Repulsion:
 
     def repelled(self) -> Collection[str]:
         """Return the uids of the pods that are where another one keeps them away."""
-        found, nodes = set(), self._seen.nodes
+        found: set[str] = set()
+        nodes = self._seen.nodes
         for pods in self._groups.values():
             against = self._terms_against(pods[0])
             if against:
