@@ -1,6 +1,6 @@
 """Pods that a plug-in may suggest: where they are, which rule covers them, who may leave. Pure."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from descheduler.configuration.arguments import parts
@@ -44,6 +44,14 @@ def is_limited(view: protocols.View, pod: podinfo.Pod) -> bool:
     It costs less than filters and targets, so it is asked first.
     """
     return bool(view.limits.refusal(pod))
+
+
+def landing(answer: protocols.Answer, targets: Sequence[str]) -> str:
+    """Return where a pod goes that leaves: the first of its targets where that is not said.
+
+    Empty where neither is known, as of a pod that left with its gang before.
+    """
+    return answer.node if isinstance(answer, protocols.Target) else next(iter(targets), "")
 
 
 def stopped(view: protocols.View) -> protocols.Memory:

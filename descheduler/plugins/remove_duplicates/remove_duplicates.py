@@ -122,7 +122,7 @@ def _spread(
         answer = yield protocols.Suggestion(pod, NAME, reason, protocols.Purpose.COMPLY, targets)
         if answer:
             counts[pod.node] -= 1
-            counts[answer.node if isinstance(answer, protocols.Target) else targets[0]] += 1
+            counts[candidates.landing(answer, targets)] += 1
     return protocols.NO_MEMORY
 
 

@@ -119,7 +119,7 @@ class RemovePodsViolatingTopologySpreadConstraint:
                     pod, NAME, _reason(one), protocols.Purpose.COMPLY, targets
                 )
                 if answer:
-                    target = answer.node if isinstance(answer, protocols.Target) else targets[0]
+                    target = candidates.landing(answer, targets)
                     for other in namespace.counted:
                         other.move(pod, target)
                     break
