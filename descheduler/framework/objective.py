@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Final, Protocol
 
 from descheduler.framework import protocols
+from descheduler.model import podinfo
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -53,6 +54,9 @@ class Objective(Protocol):
     def accept(self, suggestion: protocols.Suggestion, accepted: Accepted) -> None:
         """Let the move that was judged last be made from here on."""
 
+    def cost(self, pod: podinfo.Pod) -> float:
+        """Return what an eviction of a pod costs, in points; never 0."""
+
     def spread(self) -> Spread | None:
         """Return the spread of load; None where none is measured."""
 
@@ -67,6 +71,11 @@ class AcceptAll:
 
     def accept(self, suggestion: protocols.Suggestion, accepted: Accepted) -> None:
         """Let the move be made; nothing is kept of it."""
+
+    def cost(self, pod: podinfo.Pod) -> float:
+        """Return the same for all pods."""
+        del pod
+        return 1.0
 
     def spread(self) -> Spread | None:
         """Return None: no load is looked at."""

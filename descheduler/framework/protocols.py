@@ -6,7 +6,7 @@ so that it can go on with what is left. Nothing is evicted while it runs: the ro
 
 import dataclasses
 import enum
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
@@ -190,6 +190,9 @@ class View:
     limits: Limits = NO_LIMITS
     """Limits of the round, which every suggestion is held to; so that a plug-in with many pods to
     suggest can stop early."""
+    eviction_cost: Callable[[podinfo.Pod], float] | None = None
+    """What an eviction costs, in points, where limits leave room for some pods alone: of pods that
+    are equal otherwise, those that help most for what they cost should be suggested first."""
 
 
 @runtime_checkable

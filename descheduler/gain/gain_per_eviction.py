@@ -77,7 +77,7 @@ class GainPerEviction:
         for one in suggestion.gang:
             if (stays := self._stays(one)) is not None:
                 return _of_another(stays, one, pod, NO_GANG)
-        cost = self._cost(pod) + sum(map(self._cost, suggestion.gang))
+        cost = self.cost(pod) + sum(map(self.cost, suggestion.gang))
         if suggestion.purpose is Purpose.REMOVE:
             return objective.Accepted(cost=cost)
         if targets is None:
@@ -101,7 +101,8 @@ class GainPerEviction:
         slack = self._slack.of(pod)
         return objective.Declined(NO_BUDGET) if slack is not None and slack <= 0 else None
 
-    def _cost(self, pod: podinfo.Pod) -> float:
+    def cost(self, pod: podinfo.Pod) -> float:
+        """Return what an eviction of a pod costs, in points; never 0."""
         found = eviction_cost.parts(pod, self._seen.now, self._slack.of(pod))
         return eviction_cost.total(found)
 
@@ -210,7 +211,7 @@ class GainPerEviction:
             for pod in group:
                 if (stays := self._stays(pod)) is not None:
                     return _of_another(stays, pod, case.pod)
-                costs.append(self._cost(pod))
+                costs.append(self.cost(pod))
                 among = case.suggestion.targets if pod is case.pod else None
                 found = targets.target(pod, among, {*case.without, case.pod.node})
                 if isinstance(found, protocols.NoTarget):

@@ -24,6 +24,13 @@ class Limits:
     workload: int | None = None
     total: int | None = None
 
+    @property
+    def bounds(self) -> bool:
+        """Whether there is any."""
+        return any(
+            one is not None for one in (self.node, self.namespace, self.workload, self.total)
+        )
+
 
 NO_LIMITS: Final = Limits()
 

@@ -80,8 +80,10 @@ class _Round:
         )
         filters = chain.Chain([guards, *(one.for_round(asked) for one in profile.filters)])
         nodes = [node for node in self._ready if _selects(profile.node_selector, node)]
+        bounded = chosen.in_round.bounds or chosen.in_hour.bounds
         view = protocols.View(
-            seen, nodes, filters, self._fit, chosen.interval_seconds, self._limits
+            *(seen, nodes, filters, self._fit, chosen.interval_seconds, self._limits),
+            eviction_cost=self._given.objective.cost if bounded else None,
         )
         return _Shown(view, filters, migrating)
 

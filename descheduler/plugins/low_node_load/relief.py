@@ -146,7 +146,7 @@ def relieve(
     """
     usage = view.picture.usage[phase.load.nodes[row].name].by_pod
     candidates = list(_candidates(phase, row, view, moved))
-    scores = _scores(phase, row, candidates)
+    scores = _per_cost(view, candidates, _scores(phase, row, candidates))
     for pod in pod_order.ordered((one.pod for one in candidates), scores):
         if not phase.is_over(row) or bool((phase.available <= 0).any()):
             return
@@ -210,6 +210,19 @@ def _scores(phase: Phase, row: int, candidates: Collection[_Candidate]) -> Mappi
         / total
         for one in candidates
     }
+
+
+def _per_cost(
+    view: protocols.View, candidates: Collection[_Candidate], scores: Mapping[str, float]
+) -> Mapping[str, float]:
+    """Return how well each pod would relieve the source for what its eviction costs.
+
+    Once a limit is reached, the order has no effect any more.
+    """
+    cost = view.eviction_cost
+    if cost is None or all(view.limits.refusal(one.pod) for one in candidates):
+        return scores
+    return {one.pod.uid: scores[one.pod.uid] / cost(one.pod) for one in candidates}
 
 
 def _help(share: float) -> float:

@@ -40,6 +40,9 @@ class Scores:
     def accept(self, suggestion, accepted):
         self.made.append((suggestion.pod.name, accepted.target.node))
 
+    def cost(self, pod):
+        return 1.0
+
     def spread(self):
         return objective.Spread(31.4, 12.3)
 
