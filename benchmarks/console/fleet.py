@@ -2,7 +2,7 @@
 
 import dataclasses
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -71,12 +71,12 @@ def built(api: clients.Client, clock: clocks.Clock, size: Size, console: Console
         reservations=reserved.written,
     )
     shown = site.Console(api, shared, console, clock, registry)
-    found = {
-        one.projection.resource: one
-        for some in (*members, shown.watched.members)
-        for one in some.members
-        if isinstance(one, reflector.Reflector)
-    }
+    found: dict[resources.Resource, list[reflector.Reflector[Any]]] = {}
+    for some in (*members, shown.watched.members):
+        for one in some.members:
+            found.setdefault(one.projection.resource, []).append(one)
+    # Of several configuration maps the first is that of the cluster's settings.
+    del found[resources.CONFIG_MAPS][1:]
     draw = random.Random(18)
     for resource, raws in _objects(draw, size, clock.now()).items():
         _fill(found[resource], raws)
@@ -85,16 +85,18 @@ def built(api: clients.Client, clock: clocks.Clock, size: Size, console: Console
     return Fleet(shown, watched)
 
 
-def _fill(one: reflector.Reflector[Any], raws: Iterable[Raw]) -> None:
+def _fill(reflectors: Sequence[reflector.Reflector[Any]], raws: Iterable[Raw]) -> None:
     version = 0
-    projection = one.projection
     for version, raw in enumerate(raws, 1):
-        decoded = raw if projection.type is dict else msgspec.convert(raw, projection.type)
         metadata = raw["metadata"]
         key = "/".join(filter(None, (metadata.get("namespace"), metadata["name"])))
-        value = projection.project(decoded)
-        one.store.put(store.Meta(key, metadata["uid"], version), value)
-    one.store.finished(version)
+        for one in reflectors:
+            kind = one.projection.type
+            decoded = raw if kind is dict else msgspec.convert(raw, kind)
+            value = one.projection.project(decoded)
+            one.store.put(store.Meta(key, metadata["uid"], version), value)
+    for one in reflectors:
+        one.store.finished(version)
 
 
 def _objects(
@@ -150,7 +152,7 @@ def _pod(draw: random.Random, number: int, size: Size, now: float) -> Raw:
     notes = {}
     if number % 10 == 3:
         notes = {
-            names.ANNOTATION_GANG_NAME: f"gang-{number // 160}",
+            names.ANNOTATION_GANG_NAME: f"gang-{number // 2000}",
             names.ANNOTATION_GANG_MIN_AVAILABLE: "8",
         }
     spec: Raw = {

@@ -40,7 +40,15 @@ _PATHS = (
     ("migrations", "migrations"),
     ("scorecard", "scorecard"),
 )
-_PAGES = ("pending", "quotas", "devices", "gangs", "reservations", "migrations", "scorecard")
+_PAGES = (
+    ("pending", "Pending"),
+    ("quotas", "Elastic"),
+    ("devices", "Devices"),
+    ("gangs", "Gangs"),
+    ("reservations", "Reservations"),
+    ("migrations", "Migrations"),
+    ("scorecard", "Scorecard"),
+)
 _SHOWN = "document.querySelectorAll('.heat > div').length >= %d"
 _FRAME = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 _CHANGE = """(async () => {
@@ -54,8 +62,12 @@ _CHANGE = """(async () => {
 _OPEN = """(async () => {
   const started = performance.now();
   location.hash = '#/%s';
-  while (!document.title.startsWith('%s') || !document.querySelector('%s'))
+  const end = started + 20000;
+  while (!document.querySelector('main h1')?.textContent.startsWith('%s')
+         || !document.querySelector('%s')) {
+    if (performance.now() > end) throw new Error(document.body.innerText.slice(0, 500));
     await new Promise(done => setTimeout(done, 1));
+  }
   await %s;
   return performance.now() - started;
 })()"""
@@ -149,19 +161,19 @@ async def _act(tab: browser.Tab, acted: dict[str, list[float]]) -> None:
     acted.setdefault("arrow-key", []).append(await tab.run(script))
     node = f"nodes/{fleet.node_name(7)}"
     opened = [(node, "Node", "main .fall")]
-    opened += [(page, page.capitalize(), "main tbody th, main dl") for page in _PAGES]
+    opened += [(page, title, "main tbody th, main dl") for page, title in _PAGES]
     for page, title, sign in opened:
         taken = await tab.run(_OPEN % (page, title, sign, _FRAME))
-        acted.setdefault(f"open-{page.partition('/')[0]}", []).append(taken)
+        name = "node" if page == node else page
+        acted.setdefault(f"open-{name}", []).append(taken)
     taken = await tab.run(_OPEN % ("nodes", "Nodes", ".heat", _FRAME))
     acted.setdefault("back-to-nodes", []).append(taken)
 
 
 async def _measure(size: fleet.Size, rounds: int) -> None:
     async with _serving(size) as url:
-        found = await _server(url, rounds)
-        found += await _browser(url, size, rounds)
-    figures.show(*found)
+        figures.show(*await _server(url, rounds))
+        figures.show(*await _browser(url, size, rounds))
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -204,7 +204,12 @@ async def _serve(options: Options) -> None:
 def _processes(options: Options) -> all_in_one.Options:
     found = all_in_one.Options(options.folder)
     chosen = found.descheduler.model_copy(update={"configuration": options.descheduler})
-    return dataclasses.replace(found, descheduler=chosen)
+    found = dataclasses.replace(found, descheduler=chosen)
+    if options.control_plane is None:
+        return found
+    # A real API server asks RBAC, where nobody has bound the viewer: the console asks for a token.
+    console = found.manager.console.model_copy(update={"viewer": ""})
+    return dataclasses.replace(found, manager=found.manager.model_copy(update={"console": console}))
 
 
 @contextlib.asynccontextmanager

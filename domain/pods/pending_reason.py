@@ -12,6 +12,8 @@ _OUR_CONDITIONS: Final = {
 }
 _COUNTED: Final = re.compile(r"(\d+) ([^,]+)")
 _PART: Final = re.compile(r"\bmade by pod .*|\b\d+\b")
+_LONGEST: Final = 4096
+"""Characters of a message that are read: whoever may write the status of a pod may write any."""
 UNTRIED: Final = "not tried yet"
 
 
@@ -31,8 +33,10 @@ def of(pod: core.Pod) -> Reason:
         return _gated(pod)
     if condition is not None and condition.message:
         # What follows is said about preemption, which is seldom the question here.
-        text = condition.message.partition(" preemption: ")[0].removesuffix(
-            " no new claims to deallocate,"
+        text = (
+            condition.message[:_LONGEST]
+            .partition(" preemption: ")[0]
+            .removesuffix(" no new claims to deallocate,")
         )
         return Reason(_most_frequent(text), text)
     return Reason(UNTRIED, f"scheduler {pod.spec.scheduler_name} has not tried it yet")
@@ -51,7 +55,8 @@ def _gated(pod: core.Pod) -> Reason:
 def _said(pod: core.Pod, gate: str) -> str:
     """Return what our condition says about a gate of ours."""
     condition = pod.status.condition(_OUR_CONDITIONS.get(gate, ""))
-    return condition.message if condition is not None and condition.status == "False" else ""
+    told = condition is not None and condition.status == "False"
+    return condition.message[:_LONGEST] if condition is not None and told else ""
 
 
 def _most_frequent(message: str) -> str:

@@ -1,6 +1,7 @@
 """Answers of the console over HTTP: who asks, what is shown, and headers that keep others out."""
 
 import gzip
+import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
@@ -37,7 +38,7 @@ class Shown:
     __slots__ = ("_packed", "body", "tag")
 
     def __init__(self, document: Mapping[str, Any]) -> None:
-        self.body = orjson.dumps(document, option=orjson.OPT_NON_STR_KEYS)
+        self.body = encoded(document)
         self.tag = assets.tag(self.body)
         self._packed: bytes | None = None
 
@@ -46,6 +47,15 @@ class Shown:
         if self._packed is None:
             self._packed = gzip.compress(self.body, _LEVEL, mtime=0)
         return self._packed
+
+
+def encoded(document: Mapping[str, Any]) -> bytes:
+    """Return a document as JSON; one absurd amount or broken text in it hides nothing else."""
+    try:
+        return orjson.dumps(document)
+    except TypeError:
+        # Numbers beyond 64 bits and lone surrogates, which only the slower encoder knows.
+        return json.dumps(document).encode()
 
 
 def application(pages: Mapping[str, Page], sessions: session.Sessions) -> web.Application:

@@ -151,7 +151,7 @@ class Pages:
             "items": [devices.node(name, found[name], allowed) for name in part if name in found],
             "total": len(names),
             "offset": wanted.offset,
-            "problems": devices.problems(found) if allowed.everywhere else [],
+            "withProblems": sum(1 for one in found.values() if one.problems),
         }
         if await asking.may(needs.NETWORK):
             shown["network"] = devices.domains(*self._watched.shared.network())

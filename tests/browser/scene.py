@@ -1,6 +1,7 @@
 """A small company's cluster with something on every page of the console."""
 
 from api import names, resources
+from api.wire import durations
 from tests.manager.console import conftest as consoles
 
 NODES = 60
@@ -16,11 +17,13 @@ async def play(world):
     await world.configure(colocation_config={"enable": True})
     for number in range(NODES):
         labels = {"topology.kubernetes.io/zone": f"zone-{'abc'[number % 3]}"}
-        await world.node(name(number), labels=labels)
+        await _node(world, number, labels)
         for part in range(3):
-            pod = consoles.pod(f"web-{number}-{part}", node=name(number))
+            cpu = str(6 + (number * 5 + part * 3) % 11)
+            pod = consoles.pod(f"web-{number}-{part}", node=name(number), cpu=cpu)
             await create(world, resources.PODS, pod, "team-a")
-        batch = consoles.pod(f"report-{number}", node=name(number), batch=True)
+        cpu = str(2 + number % 9)
+        batch = consoles.pod(f"report-{number}", node=name(number), batch=True, cpu=cpu)
         await create(world, resources.PODS, batch, "team-b")
     await _waiting(world)
     await _quotas(world)
@@ -34,10 +37,40 @@ async def measured(world):
     for number in range(NODES):
         # Two nodes have not reported yet.
         if number % 29 != 11:
-            await world.report(name(number), str(2 + number * 11 % 57))
+            await _report(world, number)
     await world.quiet()
     await world.clock.advance(1.0)
     await world.quiet()
+
+
+async def _node(world, number, labels):
+    await world.node(name(number), labels=labels)
+    ready = {"type": "Ready", "status": "False" if number == 23 else "True"}
+    await _status(world, resources.NODES, name(number), {"conditions": [ready]})
+
+
+async def _report(world, number):
+    """Report as the agent does: three online pods, one batch pod, and what the system uses."""
+    online = [1 + (number * 7 + part * 5) % 16 for part in range(3)]
+    batch = 1 + number % 5
+    pods = [(f"web-{number}-{part}", "team-a", "koord-prod", cpu, cpu * 2)
+            for part, cpu in enumerate(online)]  # fmt: skip
+    pods.append((f"report-{number}", "team-b", "koord-batch", batch, batch * 4))
+    figures = [
+        {"namespace": namespace, "name": pod, "priority": band,
+         "podUsage": {"resources": {"cpu": str(cpu), "memory": f"{memory}Gi"}}}
+        for pod, namespace, band, cpu, memory in pods
+    ]  # fmt: skip
+    whole = {"cpu": str(sum(online) + batch + 1), "memory": f"{2 * sum(online) + 4 * batch + 6}Gi"}
+    status = {
+        "updateTime": durations.moment(world.clock.now()),
+        "nodeMetric": {
+            "nodeUsage": {"resources": whole},
+            "systemUsage": {"resources": {"cpu": "1", "memory": "6Gi"}},
+        },
+        "podsMetric": figures,
+    }
+    await _status(world, resources.NODE_METRICS, name(number), status)
 
 
 async def create(world, resource, body, namespace=""):
@@ -73,8 +106,8 @@ async def _refused(world, pod, namespace, message):
 
 
 async def _quotas(world):
-    parents = (("company", "", "800", "1600"), ("team-a", "company", "500", "900"),
-               ("team-b", "company", "300", "900"))  # fmt: skip
+    parents = (("company", "", "2600", "3600"), ("team-a", "company", "1600", "2800"),
+               ("team-b", "company", "900", "1200"))  # fmt: skip
     for quota, parent, least, most in parents:
         labels = {names.LABEL_QUOTA_IS_PARENT: "true" if quota == "company" else "false"}
         if parent:

@@ -297,3 +297,23 @@ def test_gates_of_quota_need_the_configuration_of_the_chart():
         chart.template(
             IMAGE, "quota.featureGates.MultiQuotaTree=true", "scheduler.config.create=false"
         )
+
+
+CONSOLE = tuple(f"manager.console.{one}=true" for one in ("enabled", "viewer", "service"))
+
+
+def test_the_chart_grants_the_reviews_where_the_console_is_on_only() -> None:
+    def named(*values):
+        found = of_kind(rendered(*values), "ClusterRole", "Service")
+        return {one["metadata"]["name"] for one in found if "console" in one["metadata"]["name"]}
+
+    assert named() == set()
+    assert named(CONSOLE[0]) == {"koord-manager-console", "koord-console-viewer"}
+    documents = rendered(*CONSOLE)
+    services = of_kind(documents, "Service")
+    assert "koord-manager-console" in {one["metadata"]["name"] for one in services}
+    (viewer,) = (
+        one for one in of_kind(documents, "ClusterRole")
+        if one["metadata"]["name"] == "koord-console-viewer"
+    )  # fmt: skip
+    assert {verb for rule in viewer["rules"] for verb in rule["verbs"]} == {"list"}

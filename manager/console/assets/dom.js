@@ -29,5 +29,5 @@ export const nodeLink = (name) => (name ? h("a", { href: `#/nodes/${encodeURICom
 
 export function tiles(...entries) {
   return h("dl", { class: "tiles" }, entries.filter(Boolean).map(([title, value, small]) =>
-    h("div", { class: "tile" }, h("dt", {}, title), h("dd", {}, String(value), small ? h("small", {}, ` ${small}`) : null))));
+    h("div", { class: "tile" }, h("dt", {}, title), h("dd", {}, String(value), small ? [" ", h("small", {}, small)] : null))));
 }

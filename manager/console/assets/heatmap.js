@@ -17,41 +17,60 @@ export class HeatMap {
   }
 
   // order: indexes of the nodes that are shown, in their order.
-  arrange(total, order) {
-    const same = this.total === total && order.length === this.order.length && order.every((one, at) => one === this.order[at]);
-    this.total = total;
+  arrange(order) {
     this.order = order;
-    if (same) return;
-    while (this.cells.length < order.length) this.cells.push(h("div", { role: "option", tabindex: "-1" }));
-    this.element.classList.toggle("large", order.length <= FEW);
-    const shown = this.cells.slice(0, order.length);
-    shown.forEach((cell, at) => { cell.place = at; });
-    const present = this.element.childElementCount;
-    if (present < shown.length) this.element.append(...shown.slice(present));
-    for (let at = present; at > shown.length; at -= 1) this.element.lastElementChild.remove();
-    this.at = Math.min(this.at, Math.max(0, order.length - 1));
-    shown.forEach((cell, at) => { const stop = at === this.at ? 0 : -1; if (cell.tabIndex !== stop) cell.tabIndex = stop; });
+    const { cells, element } = this;
+    while (cells.length < order.length) {
+      const cell = h("div", { role: "option", tabindex: "-1" });
+      cell.place = cells.length;
+      cells.push(cell);
+    }
+    element.classList.toggle("large", order.length <= FEW);
+    const present = element.childElementCount;
+    if (present < order.length) {
+      const more = document.createDocumentFragment();
+      for (let at = present; at < order.length; at += 1) more.append(cells[at]);
+      element.append(more);
+    } else if (!order.length) element.replaceChildren();
+    else if (present > order.length) {
+      const rest = document.createRange();
+      rest.setStartBefore(cells[order.length]);
+      rest.setEndAfter(element.lastElementChild);
+      rest.deleteContents();
+    }
+    const at = Math.min(this.at, Math.max(0, order.length - 1));
+    if (cells[this.at]) cells[this.at].tabIndex = -1;
+    if (cells[at]) cells[at].tabIndex = 0;
+    this.at = at;
   }
 
   // value(index): 0..1 or null; off(index): takes no pods; name(index): what a screen reader says.
+  // What stands on a cell already is remembered beside it: asking the document is slower.
   paint(value, off, name) {
     this.name = name;
-    this.order.forEach((node, at) => {
+    const { cells, order } = this;
+    for (let at = 0; at < order.length; at += 1) {
+      const node = order[at];
+      const cell = cells[at];
       const found = value(node);
       const step = found === null ? "x" : Math.max(0, Math.min(STEPS - 1, Math.floor(found * STEPS)));
       const chosen = off(node) ? `h${step} off` : `h${step}`;
-      const cell = this.cells[at];
-      if (cell.className !== chosen) cell.className = chosen;
-      if (cell.ariaLabel !== null && cell.node !== node) cell.ariaLabel = null;
+      if (cell.chosen !== chosen) { cell.className = chosen; cell.chosen = chosen; }
+      if (cell.said) { cell.ariaLabel = null; cell.said = false; }
       cell.node = node;
-    });
-    const current = this.cells[this.at];
-    if (current && this.order.length) current.ariaLabel = name(this.order[this.at]);
+    }
+    if (order.length) this.say(this.at);
+  }
+
+  say(at) {
+    const cell = this.cells[at];
+    cell.ariaLabel = this.name(this.order[at]);
+    cell.said = true;
   }
 
   // Screen readers that walk without focus want every name; they are written when the page is idle.
   label() {
-    this.order.forEach((node, at) => { this.cells[at].ariaLabel = this.name(node); });
+    for (let at = 0; at < this.order.length; at += 1) this.say(at);
   }
 
   columns() {
@@ -77,7 +96,7 @@ export class HeatMap {
     this.at = to;
     const cell = this.cells[to];
     cell.tabIndex = 0;
-    cell.ariaLabel = this.name(this.order[to]);
+    this.say(to);
     cell.focus();
   }
 

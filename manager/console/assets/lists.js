@@ -1,5 +1,5 @@
 import { get } from "./api.js";
-import { h, nodeLink, replace, tiles, width } from "./dom.js";
+import { announce, h, nodeLink, replace, tiles, width } from "./dom.js";
 import { ago, bytes, cores, count, share } from "./format.js";
 import { Paged } from "./paged.js";
 
@@ -9,10 +9,10 @@ const state = (text) => tag(text || "–", TONES[text]);
 const amounts = (found) => Object.entries(found).map(([key, value]) => (key === "cpu" || key === "memory" ? `${key} ${value}` : `${value} ${key}`)).join(", ") || "–";
 
 // Bars of a few counts, longest first, as a table that shows and says the same.
-export function counts(title, rows, onpick) {
+function counts(title, rows) {
   const most = Math.max(1, ...rows.map(([, number]) => number));
   return h("table", { class: "fall" }, h("caption", {}, title), h("tbody", {}, rows.map(([name, number]) => h("tr", {},
-    h("th", { scope: "row" }, onpick ? h("button", { type: "button", onclick: () => onpick(name) }, name) : name),
+    h("th", { scope: "row" }, name),
     h("td", { class: "flow", "aria-hidden": "true" }, width(h("div", { class: "share" }), Math.max(0.5, (100 * number) / most))),
     h("td", { class: "num" }, number.toLocaleString("en"))))));
 }
@@ -37,26 +37,54 @@ export function pending() {
   return page;
 }
 
+const HEAD = ["Quota", "Resource", "Own, borrowed, free", "Used", "May use", "Guaranteed", "Cap", "Borrows", "Lends", "Waiting"];
+const QUOTAS_AT_ONCE = 30;
+
 export class Quotas {
   title = "Quotas";
 
   constructor() {
-    this.content = h("div");
-    this.element = h("div", {}, h("h1", {}, "Elastic quotas"), this.content);
+    this.first = 0;
+    this.text = "";
+    this.note = h("p", { class: "soft" });
+    this.caption = h("caption");
+    this.body = h("tbody");
+    const turn = (by) => () => { this.first = Math.max(0, this.first + by * QUOTAS_AT_ONCE); this.draw(); };
+    this.back = h("button", { type: "button", onclick: turn(-1) }, "Previous");
+    this.next = h("button", { type: "button", onclick: turn(1) }, "Next");
+    this.place = h("span", { class: "soft" });
+    this.pager = h("div", { class: "pager" }, this.back, this.next, this.place);
+    this.element = h("div", {}, h("h1", {}, "Elastic quotas"),
+      h("div", { class: "tools" }, h("label", {}, "Quota or namespace contains",
+        h("input", { type: "search", autocomplete: "off", oninput: (event) => { this.text = event.target.value.toLowerCase(); this.first = 0; this.draw(); } }))),
+      this.note,
+      h("ul", { class: "legend", "aria-hidden": "true" }, [["online", "used, guaranteed"], ["batch", "used, borrowed"], ["free", "may be used"]].map(([kind, text]) => h("li", {}, h("span", { class: `swatch ${kind}` }), text))),
+      h("div", { class: "wide" }, h("table", {}, this.caption,
+        h("thead", {}, h("tr", {}, HEAD.map((text, at) => h("th", { scope: "col", class: at > 2 ? "num" : null }, text)))), this.body)),
+      this.pager);
   }
 
   async load() {
     const { body, unchanged } = await get("quotas");
     if (unchanged && this.shown === body) return;
     this.shown = body;
-    const head = ["Quota", "Resource", "Own, borrowed, free", "Used", "May use", "Guaranteed", "Cap", "Borrows", "Lends", "Waiting"];
-    const lines = body.items.flatMap((row) => (row.amounts.length ? row.amounts : [null]).map((one, at) => this.line(row, one, at)));
-    replace(this.content,
-      h("p", { class: "soft" }, body.everywhere ? "" : "You see quotas of namespaces that you may look into."),
-      h("ul", { class: "legend", "aria-hidden": "true" }, [["online", "used, guaranteed"], ["batch", "used, borrowed"], ["free", "may be used"]].map(([kind, text]) => h("li", {}, h("span", { class: `swatch ${kind}` }), text))),
-      h("div", { class: "wide" }, h("table", {}, h("caption", {}, `${count(body.items.length, "quota")}, parents before their children`),
-        h("thead", {}, h("tr", {}, head.map((text, at) => h("th", { scope: "col", class: at > 2 ? "num" : null }, text)))),
-        h("tbody", {}, lines.length ? lines : h("tr", {}, h("td", { colspan: head.length, class: "soft" }, "no ElasticQuota that you may see"))))));
+    this.draw();
+  }
+
+  draw() {
+    const { items, everywhere } = this.shown;
+    const found = this.text ? items.filter((row) => `${row.name} ${row.namespace}`.toLowerCase().includes(this.text)) : items;
+    if (this.first >= found.length) this.first = 0;
+    const part = found.slice(this.first, this.first + QUOTAS_AT_ONCE);
+    const lines = part.flatMap((row) => (row.amounts.length ? row.amounts : [null]).map((one, at) => this.line(row, one, at)));
+    replace(this.body, lines.length ? lines : h("tr", {}, h("td", { colspan: HEAD.length, class: "soft" }, "no ElasticQuota that you may see")));
+    this.note.textContent = everywhere ? "" : "You see quotas of namespaces that you may look into.";
+    this.caption.textContent = `${count(found.length, "quota")}, parents before their children`;
+    this.place.textContent = found.length ? `${this.first + 1}–${this.first + part.length} of ${found.length}` : "";
+    this.pager.hidden = found.length <= QUOTAS_AT_ONCE;
+    this.back.disabled = this.first === 0;
+    this.next.disabled = this.first + part.length >= found.length;
+    announce(this.caption.textContent);
   }
 
   line(row, one, at) {
@@ -72,8 +100,8 @@ export class Quotas {
 
 export function devices() {
   return new Paged({
-    path: "devices", title: "Devices and topology", noun: "node with devices", search: "Node contains", kindTitle: "Show",
-    kinds: (body) => [["problems", body.items.reduce((sum, one) => sum + (one.faults ? 1 : 0), 0)]],
+    path: "devices", title: "Devices and topology", noun: "node with devices", many: "nodes with devices", limit: 20, search: "Node contains", kindTitle: "Show",
+    kinds: (body) => [["problems", body.withProblems]],
     empty: "no node has devices", extra: deviceHead,
     columns: [
       { title: "Node", cell: (row) => nodeLink(row.node) },

@@ -37,17 +37,25 @@ async function show() {
   const made = open(here);
   page = made;
   document.title = `${made.title} – Koord console`;
+  // A page that was shown before is there at once, and then brought up to date.
+  const again = made.wasShown;
+  if (again) enterPage(made);
   try {
     await made.load();
   } catch (error) {
     if (mine !== turn) return;
     if (refused(error)) return;
   }
-  if (mine !== turn || page !== made) return;
+  if (mine !== turn || page !== made || again) return;
+  enterPage(made);
+}
+
+function enterPage(made) {
   const moved = main.firstElementChild !== made.element;
   replace(main, made.element);
+  made.wasShown = true;
+  window.scrollTo(0, 0);
   if (moved && document.activeElement === document.body) main.focus({ preventScroll: true });
-  performance.mark("koord-shown");
   announce(`${made.title} shown`);
 }
 

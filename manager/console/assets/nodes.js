@@ -54,7 +54,9 @@ export class Nodes {
     this.element = h("div", {},
       h("h1", {}, "Nodes"), this.summary, this.tools,
       h("section", { class: "panel", "aria-label": "Heat map of nodes" }, this.map.element, this.seen, legend("0 %", "100 %")),
-      this.note, this.table.element);
+      this.note,
+      h("ul", { class: "legend", "aria-hidden": "true" }, [["online", "in use by online pods"], ["batch", "requested by batch pods"], ["idle", "requested and idle"], ["free", "free"]].map(([kind, text]) => h("li", {}, h("span", { class: `swatch ${kind}` }), text))),
+      this.table.element);
   }
 
   async load() {
@@ -75,7 +77,7 @@ export class Nodes {
     const [capacity, requested, used, lent, borrowed] = [cpu.capacity, cpu.requested, cpu.used, cpu.lent, cpu.borrowed].map(sum);
     const off = ready.filter((one) => !one).length;
     replace(this.summary, tiles(
-      ["Nodes", names.length.toLocaleString("en"), off ? `${off} take no pods` : "all take pods"],
+      ["Nodes", names.length.toLocaleString("en"), off ? `${off} ${off === 1 ? "takes" : "take"} no pods` : "all take pods"],
       ["CPU", cores(capacity), "cores"],
       requested !== null && ["Requested by online pods", share(requested, capacity), `${cores(requested)} cores`],
       used !== null && ["In use", share(used, capacity), `${cores(used)} cores`],
@@ -100,7 +102,7 @@ export class Nodes {
       found.sort(([a], [b]) => (a === b ? 0 : a === null ? 1 : b === null ? -1 : sign * (a - b)));
       order = found.map(([, i]) => i);
     }
-    this.map.arrange(d.names.length, order);
+    this.map.arrange(order);
     this.map.paint(value, (i) => !d.ready[i], (i) => this.say(i));
     const idle = window.requestIdleCallback ?? ((later) => setTimeout(later, 200));
     if (order.length <= 1000) idle(() => this.map.label());
@@ -189,7 +191,9 @@ export function waterfall(resource) {
     if (!term.value && steps.length) continue;
     const before = sum;
     sum += term.value;
-    steps.push([term.name, term.value, Math.min(before, sum), Math.max(before, sum), term.value < 0 ? "minus" : "plus"]);
+    // What would go below nothing takes nothing off.
+    const ends = [Math.max(0, Math.min(before, sum)), Math.max(0, Math.max(before, sum))];
+    steps.push([term.name, term.value, ...ends, term.value < 0 ? "minus" : "plus"]);
   }
   const total = Math.max(sum, 0);
   if (steps.length > 1) steps.push(["left", total, 0, total, "sum"]);
@@ -199,7 +203,7 @@ export function waterfall(resource) {
   const most = Math.max(1, ...steps.map(([, , , end]) => end));
   const line = ([name, value, start, end, kind]) => {
     const piece = h("div", { class: kind });
-    width(piece, Math.max(0.4, (100 * (end - start)) / most));
+    width(piece, end > start ? Math.max(0.4, (100 * (end - start)) / most) : 0);
     piece.style.marginLeft = `${Math.max(0, (100 * start) / most)}%`;
     return h("tr", {}, h("th", { scope: "row" }, name), h("td", { class: "flow", "aria-hidden": "true" }, piece), h("td", { class: "num" }, amount(resource.resource, value)));
   };

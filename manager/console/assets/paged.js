@@ -5,9 +5,9 @@ const WAIT_MILLISECONDS = 150;
 
 // A list whose pages, filters and counts the console itself makes: only one page is ever here.
 export class Paged {
-  constructor({ path, title, columns, kinds, kindTitle, namespaced = false, search = "Search", noun = "row", extra = null, empty = "nothing to show" }) {
-    Object.assign(this, { path, title, columns, kinds, noun, extra, empty });
-    this.query = { q: "", namespace: "", kind: "", offset: 0, limit: 50 };
+  constructor({ path, title, columns, kinds, kindTitle, namespaced = false, search = "Search", noun = "row", many = `${noun}s`, extra = null, limit = 50, empty = "nothing to show" }) {
+    Object.assign(this, { path, title, columns, kinds, noun, many, extra, empty });
+    this.query = { q: "", namespace: "", kind: "", offset: 0, limit };
     const typed = (name) => (event) => { clearTimeout(this.timer); this.timer = setTimeout(() => this.ask({ [name]: event.target.value.trim() }), WAIT_MILLISECONDS); };
     this.kind = h("select", { onchange: (event) => this.ask({ kind: event.target.value }) });
     this.tools = h("div", { class: "tools" },
@@ -66,7 +66,7 @@ export class Paged {
     replace(this.body, body.items.length ? body.items.map(line) : h("tr", {}, h("td", { colspan: this.columns.length, class: "soft" }, this.empty)));
     const first = body.offset ?? 0;
     this.place.textContent = total ? `${first + 1}–${first + body.items.length} of ${total.toLocaleString("en")}` : "";
-    this.caption.textContent = `${total.toLocaleString("en")} ${total === 1 ? this.noun : `${this.noun}s`}`;
+    this.caption.textContent = `${total.toLocaleString("en")} ${total === 1 ? this.noun : this.many}`;
     this.pager.hidden = total <= this.query.limit;
     this.back.disabled = first === 0;
     this.next.disabled = first + body.items.length >= total;

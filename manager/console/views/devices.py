@@ -8,7 +8,6 @@ from manager.console.access import scope
 from manager.console.views import paging
 
 _MOST_DOMAINS: Final = 500
-_MOST_PROBLEMS: Final = 100
 _LONGEST: Final = 80
 
 
@@ -100,14 +99,6 @@ def _device(row: device_report.Row, allowed: scope.Scope) -> dict[str, Any]:
         "hidden": hidden,
         "claims": list(row.claims) if allowed.everywhere else [],
     }
-
-
-def problems(found: Found) -> list[dict[str, str]]:
-    """Return what cannot stay as it is, with what to do."""
-    every = [one for node in found.values() for one in node.problems]
-    return [
-        {"node": one.node, "text": one.text, "remedy": one.remedy} for one in every[:_MOST_PROBLEMS]
-    ]
 
 
 def domains(layers: Collection[str], written: Any) -> dict[str, Any]:

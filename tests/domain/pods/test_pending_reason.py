@@ -64,3 +64,11 @@ def condition(message, kind="PodScheduled", status="False"):
 )  # fmt: skip
 def test_reasons(pod, expected) -> None:
     assert pending_reason.of(pod) == expected
+
+
+@pytest.mark.parametrize("letter", ["1", "1 ", "a,", " nodes are available: 1"])
+def test_endless_messages_are_read_in_no_time(letter) -> None:
+    message = "0/4 nodes are available: " + letter * 500_000
+    found = pending_reason.of(waiting(conditions=[condition(message)]))
+    assert len(found.kind) <= 80
+    assert len(found.text) <= 4096

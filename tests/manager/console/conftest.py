@@ -103,12 +103,14 @@ def opened(world: manager_world.World, rights: Rights) -> Any:
     return start
 
 
-def pod(name: str, *, node: str = "", batch: bool = False, **more: Any) -> dict[str, Any]:
-    """Return a pod that asks for two cores, its own or lent ones."""
-    asked = {"cpu": "2", "memory": "1Gi"}
+def pod(
+    name: str, *, node: str = "", batch: bool = False, cpu: str = "2", **more: Any
+) -> dict[str, Any]:
+    """Return a pod that asks for two cores or another number, its own or lent ones."""
+    asked = {"cpu": cpu, "memory": f"{int(cpu) * 2}Gi"}
     labels = {}
     if batch:
-        asked = {names.BATCH_CPU: "2000", names.BATCH_MEMORY: "1Gi"}
+        asked = {names.BATCH_CPU: f"{cpu}000", names.BATCH_MEMORY: f"{int(cpu) * 2}Gi"}
         labels = {"koordinator.sh/qosClass": "BE", "koordinator.sh/priority-class": "koord-batch"}
     spec: dict[str, Any] = {
         "containers": [

@@ -1,8 +1,10 @@
 """The console over HTTP: files, headers, entity tags, and nothing that is not asked for."""
 
+import json
 import re
 
-from manager.console import assets
+from api import resources
+from manager.console import assets, http
 from tests.manager.console import conftest
 
 AUTHORIZED = {"Authorization": f"Bearer {conftest.ADMIN}"}
@@ -94,3 +96,21 @@ async def test_a_node_that_is_not_there(opened) -> None:
     async with opened() as console:
         status, body = await console.get("/api/nodes/n9")
         assert (status, body["error"]) == (404, "there is no node n9")
+
+
+def test_absurd_numbers_and_broken_text_hide_nothing_else() -> None:
+    document = {"huge": 10**40, "broken": "a\ud800b", "fine": [1, None, "x"]}
+    assert json.loads(http.encoded(document)) == document
+
+
+async def test_a_pod_that_asks_for_more_than_any_number_holds_stops_no_page(world, opened) -> None:
+    await world.node("n1")
+    pod = conftest.pod("absurd")
+    asked = {"cpu": "9E", "memory": "7E"}
+    pod["spec"]["containers"][0]["resources"] = {"requests": asked, "limits": asked}
+    pods = [pod] + [conftest.pod(f"fine-{number}") for number in range(3)]
+    for one in pods:
+        await world.admin.create(resources.PODS, one, "team-a")
+    async with opened() as console:
+        assert (await console.shown("/api/pending"))["total"] == 4
+        assert (await console.shown("/api/scorecard"))["nodes"] == 1
