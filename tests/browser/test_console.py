@@ -1,7 +1,5 @@
 """The console in a browser: what is painted, what keys do, what screen readers are told."""
 
-import asyncio
-
 import pytest
 
 from tests.browser import scene
@@ -125,7 +123,9 @@ async def test_a_token_is_asked_for_and_kept_nowhere(world, opened, rights):
             " one.form.requestSubmit() })()"
         )
         await tab.run(enter % "expired")
-        await tab.until("document.querySelector('[role=alert]')?.textContent.includes('accept')")
+        await tab.until(
+            "document.querySelector('main [role=alert]')?.textContent.includes('accept')"
+        )
         await tab.run(enter % consoles.ADMIN)
         await tab.until(f"{HEADING} === 'Nodes'")
         kept = "[localStorage.length, sessionStorage.length, document.cookie, location.href]"
@@ -138,6 +138,18 @@ async def test_a_token_is_asked_for_and_kept_nowhere(world, opened, rights):
         # The browser itself reports the answers with 401.
         assert all("401" in one for one in tab.said)
         assert not any(consoles.ADMIN in one for one in tab.requests)
+
+
+async def test_a_console_that_goes_away_is_said_and_what_was_shown_stays(tab, shown):
+    await shown.world.clock.advance(1.0)
+    await tab.call("Network.emulateNetworkConditions", offline=True, latency=0,
+                   downloadThroughput=0, uploadThroughput=0)  # fmt: skip
+    await tab.until("!document.getElementById('trouble').hidden")
+    assert await tab.run(HEADING) == "Nodes"
+    await tab.call("Network.emulateNetworkConditions", offline=False, latency=0,
+                   downloadThroughput=-1, uploadThroughput=-1)  # fmt: skip
+    await tab.until("document.getElementById('trouble').hidden")
+    tab.said.clear()
 
 
 async def test_a_page_that_may_not_be_seen_says_what_is_missing(world, opened, rights):
@@ -153,10 +165,15 @@ async def test_a_page_that_may_not_be_seen_says_what_is_missing(world, opened, r
         assert "may not list podmigrationjobs" in said
 
 
+WIDE = """[...document.querySelectorAll('body *')].filter((one) =>
+  one.getBoundingClientRect().right > innerWidth + 0.5 && !one.closest('.wide, .unseen, .skip'))
+  .map((one) => one.outerHTML.slice(0, 100))"""
+
+
 @pytest.mark.parametrize("width", [360, 1920])
 async def test_windows_of_any_width_need_no_sideways_scrolling(tab, width):
     await tab.appear(still=True, width=width)
     for page in ("nodes", "pending", "scorecard"):
         await opened(tab, page)
-        await asyncio.sleep(0)
+        assert await tab.run(WIDE) == [], page
         assert await tab.run("document.documentElement.scrollWidth <= innerWidth"), page

@@ -64,9 +64,10 @@ export class Quotas {
       this.pager);
   }
 
-  async load() {
+  async load(quiet = false) {
     const { body, unchanged } = await get("quotas");
     if (unchanged && this.shown === body) return;
+    if (quiet && this.body.contains(document.activeElement)) return;
     this.shown = body;
     this.draw();
   }

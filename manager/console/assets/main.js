@@ -75,6 +75,13 @@ function refused(error) {
   return true;
 }
 
+function trouble(error) {
+  const place = document.getElementById("trouble");
+  place.hidden = error === null;
+  const text = error === null ? "" : `Not up to date: ${error.message}${error.remedy ? `: ${error.remedy}` : ""}`;
+  if (place.textContent !== text) place.textContent = text;
+}
+
 function drawPages(current) {
   replace(document.getElementById("pages"), PAGES.map(([key, title]) => {
     const lacks = session?.pages?.[key] ?? [];
@@ -120,9 +127,12 @@ async function refresh() {
   if (!document.hidden && page) {
     const mine = turn;
     try {
-      await page.load();
+      await page.load(true);
+      trouble(null);
     } catch (error) {
-      if (mine === turn) refused(error);
+      // What is shown stays while nobody answers; a right that has ended takes it away.
+      if (mine === turn && [401, 403, 404].includes(error.status)) refused(error);
+      else trouble(error);
     }
   }
   setTimeout(refresh, EVERY_MILLISECONDS);
@@ -130,6 +140,7 @@ async function refresh() {
 
 document.getElementById("leave").addEventListener("click", () => { signIn(""); ask(null); });
 document.getElementById("skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
+document.addEventListener("refused", (event) => refused(event.detail));
 window.addEventListener("hashchange", () => { if (session) { show(); } });
 
 enter("");

@@ -59,12 +59,17 @@ export class Nodes {
       this.table.element);
   }
 
-  async load() {
+  async load(quiet = false) {
     const { body, unchanged } = await get("nodes");
     if (unchanged && this.data === body) return;
+    if (quiet && this.table.body.contains(document.activeElement)) return;
     this.data = body;
-    replace(this.zones, h("option", { value: "" }, "all"), body.zones.filter(Boolean).sort().map((zone) => h("option", { value: zone }, zone)));
-    this.zones.value = this.zone;
+    const zones = body.zones.filter(Boolean).sort();
+    if (zones.join() !== this.known) {
+      this.known = zones.join();
+      replace(this.zones, h("option", { value: "" }, "all"), zones.map((zone) => h("option", { value: zone }, zone)));
+      this.zones.value = this.zone;
+    }
     const lacks = [!body.cpu.used && "NodeMetrics, so nothing is known of use", !body.pods && "pods in all namespaces, so requests are not shown"].filter(Boolean);
     this.note.textContent = lacks.length ? `You may not list ${lacks.join("; nor ")}.` : "";
     this.total();
@@ -132,55 +137,62 @@ export class Node {
   constructor(name) {
     this.name = name;
     this.title = `Node ${name}`;
-    this.content = h("div", {}, h("p", { class: "soft" }, "Loading …"));
-    this.element = h("div", {}, h("p", {}, h("a", { href: "#/nodes" }, "← all nodes")), h("h1", {}, this.title), this.content);
-  }
-
-  async load() {
-    const { body, unchanged } = await get(`nodes/${encodeURIComponent(this.name)}`);
-    if (unchanged && this.shown) return;
-    this.shown = true;
-    const focus = document.activeElement?.id;
-    const { offered, usage, lending } = body;
-    replace(this.content,
-      tiles(
-        ["State", body.ready ? "takes pods" : "takes no pods"],
-        ["CPU", cores(offered.cpu ?? 0), "cores"],
-        ["Memory", bytes(offered.memory ?? 0)],
-        usage && ["CPU in use", share(usage.node.cpu, offered.cpu), `${cores(usage.node.cpu)} cores`],
-        usage && ["… by online pods", cores(usage.online.cpu), "cores"],
-        usage && ["… by batch pods", cores(usage.batch.cpu), "cores"],
-        ["Lent CPU", cores(offered["kubernetes.io/batch-cpu"] ?? 0), "cores"],
-        ["Lent memory", bytes(offered["kubernetes.io/batch-memory"] ?? 0)]),
-      this.lending(lending, body.lendingNeeds),
-      this.pods(body),
-      h("details", { class: "panel" }, h("summary", {}, "Labels and taints"),
-        h("p", {}, body.taints.length ? body.taints.map((taint) => h("span", { class: "tag" }, taint)) : "no taints"),
-        h("p", {}, Object.entries(body.labels).map(([key, value]) => h("span", { class: "tag" }, value ? `${key}=${value}` : key)))));
-    if (focus) document.getElementById(focus)?.focus();
-  }
-
-  lending(found, needs) {
-    if (needs) return h("section", { class: "panel" }, h("h2", {}, "What it lends, and why"), h("p", {}, "You may not ", needs.join(", "), "."));
-    if (!found) return h("section", { class: "panel" }, h("h2", {}, "What it lends, and why"), h("p", {}, "The manager has no readable cluster settings yet."));
-    const age = found.report_age === null ? "" : ` The figures are from the agent's report of ${Math.round(found.report_age)} s ago.`;
-    return h("section", { "aria-label": "Lending" }, h("h2", {}, "What it lends, and why"),
-      h("p", {}, `Node ${found.node} ${found.sentence}.${age}`.replace("..", ".")),
-      found.written?.kept ? h("p", { class: "warn" }, `What stands on the node differs: ${found.written.kept}.`) : null,
-      h("div", { class: "cols" }, (found.resources ?? []).filter((one) => one.terms.some((term) => term.value) || one.offered).map(waterfall)));
-  }
-
-  pods(body) {
-    const table = new Table(body.somePodsHidden ? "Pods in namespaces that you may look into" : "Pods on this node", [
+    this.parts = new Map();
+    this.places = { tiles: h("div"), lending: h("section", { "aria-label": "Lending" }), labels: h("p") };
+    this.table = new Table("Pods on this node", [
       { title: "Pod", cell: (row) => `${row.namespace}/${row.name}`, value: (row) => `${row.namespace}/${row.name}` },
       { title: "Class", cell: (row) => row.class || "–", value: (row) => row.class },
       { title: "Runs on", cell: (row) => (row.batch ? "lent resources" : "its own request"), value: (row) => row.batch },
       { title: "CPU", number: true, cell: (row) => cores(row.cpu), value: (row) => row.cpu },
       { title: "Memory", number: true, cell: (row) => bytes(row.memory), value: (row) => row.memory },
     ], { size: 15, empty: "no pods that you may see" });
-    table.show(body.pods);
-    return h("section", { "aria-label": "Pods" }, h("h2", {}, "Pods"), table.element);
+    this.hidden = h("p", { class: "soft" });
+    this.element = h("div", {}, h("p", {}, h("a", { href: "#/nodes" }, "← all nodes")), h("h1", {}, this.title),
+      this.places.tiles, this.places.lending,
+      h("section", { "aria-label": "Pods" }, h("h2", {}, "Pods"), this.hidden, this.table.element),
+      h("details", { class: "panel" }, h("summary", {}, "Labels and taints"), this.places.labels));
   }
+
+  async load() {
+    const { body, unchanged } = await get(`nodes/${encodeURIComponent(this.name)}`);
+    if (unchanged && this.shown) return;
+    this.shown = true;
+    const { offered, usage, lending, ready } = body;
+    this.part("tiles", [ready, offered, usage], () => tiles(
+      ["State", ready ? "takes pods" : "takes no pods"],
+      ["CPU", cores(offered.cpu ?? 0), "cores"],
+      ["Memory", bytes(offered.memory ?? 0)],
+      usage && ["CPU in use", share(usage.node.cpu, offered.cpu), `${cores(usage.node.cpu)} cores`],
+      usage && ["… by online pods", cores(usage.online.cpu), "cores"],
+      usage && ["… by batch pods", cores(usage.batch.cpu), "cores"],
+      ["Lent CPU", cores(offered["kubernetes.io/batch-cpu"] ?? 0), "cores"],
+      ["Lent memory", bytes(offered["kubernetes.io/batch-memory"] ?? 0)]));
+    this.part("lending", [lending?.sentence, lending?.resources, lending?.written?.kept, body.lendingNeeds], () => lent(lending, body.lendingNeeds));
+    this.part("labels", [body.labels, body.taints], () => [
+      body.taints.length ? body.taints.map((taint) => h("span", { class: "tag" }, taint)) : "no taints; ",
+      Object.entries(body.labels).map(([key, value]) => h("span", { class: "tag" }, value ? `${key}=${value}` : key))]);
+    this.hidden.textContent = body.somePodsHidden ? "You see pods of namespaces that you may look into." : "";
+    const pods = JSON.stringify(body.pods);
+    if (this.pods !== pods) { this.pods = pods; this.table.show(body.pods); }
+  }
+
+  // Exchange a part of the page where what it shows has changed; age alone is no change.
+  part(name, facts, made) {
+    const told = JSON.stringify(facts);
+    if (this.parts.get(name) === told) return;
+    this.parts.set(name, told);
+    replace(this.places[name], made());
+  }
+}
+
+function lent(found, needs) {
+  const title = h("h2", {}, "What it lends, and why");
+  if (needs) return [title, h("p", {}, `You may not ${needs.join(", ")}.`)];
+  if (!found) return [title, h("p", {}, "The manager has no readable cluster settings yet.")];
+  const age = found.report_age === null ? "" : ` The figures are from the agent's report of ${Math.round(found.report_age)} s ago.`;
+  return [title, h("p", {}, `Node ${found.node} ${found.sentence}.${age}`.replace("..", ".")),
+    found.written?.kept ? h("p", { class: "warn" }, `What stands on the node differs: ${found.written.kept}.`) : null,
+    h("div", { class: "cols" }, (found.resources ?? []).filter((one) => one.terms.some((term) => term.value) || one.offered).map(waterfall))];
 }
 
 // One lent resource: a row per term, and bars that start where the sum stands.

@@ -34,15 +34,17 @@ export class Paged {
       await this.load();
       this.problem.textContent = "";
     } catch (error) {
-      if (error.status === 401) throw error;
+      if (error.status === 401) { document.dispatchEvent(new CustomEvent("refused", { detail: error })); return; }
       this.problem.textContent = `${error.message}${error.remedy ? `: ${error.remedy}` : ""}`;
     }
   }
 
-  async load() {
+  // What somebody reads at this moment is not exchanged under them: quiet stands for a refresh.
+  async load(quiet = false) {
     const asked = this.query;
     const { body, unchanged } = await get(this.path, asked);
     if (asked !== this.query || (unchanged && this.shown === body)) return;
+    if (quiet && this.body.contains(document.activeElement)) return;
     this.shown = body;
     this.draw(body);
   }
