@@ -17,6 +17,7 @@ from cli.quota import changes, cluster, comparison, preemptor
 from cli.rebalancing import simulation as rebalance
 from cli.simulation import command as settings
 from cli.simulation import object_files
+from cli.simulation.load import command as load
 from cli.snapshot import format as formats
 from cli.snapshot import reader
 from kube.client import errors
@@ -40,10 +41,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     settings.add_arguments(
         what.add_parser("settings", help="what other settings, objects or more nodes would do")
     )
-    quota = what.add_parser(
-        "quota",
-        help="what changed quotas would do: who starts, who is evicted, who keeps waiting",
+    load.add_arguments(
+        what.add_parser("load", help="hours of load: what is gained, and what services pay for it")
     )
+    _add_quota(
+        what.add_parser(
+            "quota",
+            help="what changed quotas would do: who starts, who is evicted, who keeps waiting",
+        )
+    )
+
+
+def _add_quota(quota: argparse.ArgumentParser) -> None:
     quota.description = (
         "Play the cluster forward with and without a change of quotas, by the functions that the "
         "manager and the extender decide with. Nothing is written to the cluster. Pods that "

@@ -44,7 +44,7 @@ class Lent:
 def calculated(snapshot: formats.Snapshot) -> Lent:
     """Calculate what the manager publishes for every node, by the settings of the snapshot."""
     problems: list[str] = []
-    read = cluster_settings.read(None, _settings(snapshot))
+    read = cluster_settings.read(None, settings(snapshot))
     problems += [one.sentence for one in read.problems]
     usable = effective.usable(read.settings)
     if usable is None:
@@ -79,7 +79,7 @@ def _written(raw: formats.Raw, lent: Mapping[str, Amounts]) -> formats.Raw:
     return {**raw, "status": {**status, **parts}}
 
 
-def _settings(snapshot: formats.Snapshot) -> Mapping[str, str] | None:
+def settings(snapshot: formats.Snapshot) -> Mapping[str, str] | None:
     """Return the cluster settings, None where there are none."""
     for raw in snapshot.of(resources.CONFIG_MAPS):
         if raw["metadata"]["name"] == names.CONFIG_MAP_SLO:

@@ -1,0 +1,217 @@
+"""`koord simulate load`: hours of load replayed on a cluster or a snapshot."""
+
+import argparse
+import asyncio
+import math
+from pathlib import Path
+
+import msgspec
+
+from agent.assembly import feature_gates
+from api import names, resources
+from api.koordinator.metadata import qos
+from api.kubernetes import core
+from api.wire import durations, quantity
+from cli import clusters, reading
+from cli.output import answers, progress, terminal, written_reports
+from cli.placement import whole_extender
+from cli.simulation import added_nodes, change, object_files
+from cli.simulation.load import node_agent, replay, results, series
+from cli.snapshot import format as formats
+from cli.snapshot import projection, reader
+from kube.client import errors
+from process.configuration import explained_error
+from process.runtime import clock as clocks
+from process.runtime import entry
+
+_LARGEST = 256 << 20
+_MOST_FILLING = 5000
+_FILLER = "simulated-batch"
+
+
+class ArgumentError(explained_error.ExplainedError):
+    """What was asked cannot be replayed; says what to write instead."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of `koord simulate load`."""
+    parser.description = (
+        "Replay hours of load in virtual time: agents suppress, evict, predict and report, the "
+        "manager lends, the extender places waiting pods, each by its own code. Shows how much "
+        "more of the nodes is used, and what services pay for it in a stated model. Nothing is "
+        "written to the cluster."
+    )
+    load = parser.add_mutually_exclusive_group(required=True)
+    load.add_argument(
+        "--load", type=Path, metavar="FILE",
+        help="recorded use of pods: CSV with seconds,pod,cpu,memory, or JSON lines with these keys",
+    )  # fmt: skip
+    load.add_argument(
+        "--day-curve", action="store_true",
+        help="a made-up day from midnight: online pods use 20 to 60 %% of what they request",
+    )  # fmt: skip
+    parser.add_argument(
+        "--hours", type=float, default=0.0, metavar="NUMBER",
+        help="how long (default: as long as the recording, else 24)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--step", default="5m", metavar="TIME", help="length of a step (default %(default)s)"
+    )
+    parser.add_argument(
+        "--fill", default="", metavar="CORES,MEMORY",
+        help="let as many batch pods of this size wait as all nodes could hold, as in 2,4Gi",
+    )  # fmt: skip
+    parser.add_argument(
+        "-f", "--file", type=Path, action="append", default=[], metavar="FILE",
+        help="changed settings or objects to replay with, as for `koord simulate settings`",
+    )  # fmt: skip
+    parser.add_argument("--nodes", type=int, default=0, metavar="NUMBER", help="so many more nodes")
+    parser.add_argument("--like", default="", metavar="NODE", help="the node they are copies of")
+    parser.add_argument(
+        "--plugin", action="append", default=[], metavar="NAME",
+        help="also enable this plug-in of the extender",
+    )  # fmt: skip
+    parser.add_argument(
+        "--agent-feature", action="append", default=[], metavar="NAME",
+        help="a feature gate that the agents have on besides the defaults, such as BEMemoryEvict",
+    )  # fmt: skip
+    parser.add_argument(
+        "--html", type=Path, metavar="FILE", help="also write a report with charts, one HTML file"
+    )
+    reader.add_arguments(parser)
+    clusters.add_output(parser)
+    parser.set_defaults(run=_run)
+
+
+def _run(chosen: argparse.Namespace) -> int:
+    try:
+        found = _replayed(chosen)
+    except (
+        ArgumentError,
+        change.ChangeError,
+        object_files.DocumentError,
+        series.SeriesError,
+        whole_extender.UnknownPluginError,
+    ) as error:
+        terminal.warn(f"koord simulate: {error}")
+        return entry.BAD_SETTINGS
+    except (errors.KubeError, reader.FileError) as error:
+        terminal.warn(f"koord simulate: {error}")
+        return entry.FAILED
+    if chosen.html is not None:
+        text = written_reports.written(results.report(found), "html")
+        try:
+            chosen.html.write_text(text, encoding="utf-8")
+        except OSError as error:
+            terminal.warn(f"koord simulate: {chosen.html} cannot be written: {error.strerror}")
+            return entry.FAILED
+    if answers.is_document(chosen.output):
+        answers.show(chosen.output, results.document(found))
+    else:
+        terminal.lines(results.lines(found))
+    return entry.OK
+
+
+def _replayed(chosen: argparse.Namespace) -> replay.Replay:
+    source = _source(chosen)
+    options = _options(chosen, source)
+    snapshot = asyncio.run(reader.opened(chosen, clocks.SystemClock()))
+    if chosen.file:
+        asked = [one for path in chosen.file for one in object_files.read(path)]
+        snapshot = change.applied(snapshot, asked).snapshot
+    if bool(chosen.nodes) != bool(chosen.like):
+        raise ArgumentError("--nodes and --like go together: name the node to copy")
+    if chosen.nodes:
+        snapshot = added_nodes.grown(snapshot, chosen.nodes, chosen.like).snapshot
+    if chosen.fill:
+        snapshot = filled(snapshot, chosen.fill)
+    with progress.bar() as step:
+        return replay.replayed(snapshot, source, options, step)
+
+
+def _source(chosen: argparse.Namespace) -> series.Source:
+    if chosen.load is None:
+        return series.DayCurve()
+    try:
+        with chosen.load.open("rb") as file:
+            data = file.read(_LARGEST + 1)
+    except OSError as error:
+        raise ArgumentError(f"{chosen.load} cannot be read: {error.strerror or error}") from error
+    if len(data) > _LARGEST:
+        raise ArgumentError(f"{chosen.load} is larger than {_LARGEST >> 20} MiB")
+    try:
+        return series.read(data.decode("utf-8", "replace"))
+    except series.SeriesError as error:
+        raise ArgumentError(f"{chosen.load}: {error}") from error
+
+
+def _options(chosen: argparse.Namespace, source: series.Source) -> replay.Options:
+    try:
+        step = durations.seconds(chosen.step)
+    except ValueError as error:
+        raise ArgumentError(f"--step: {error}") from error
+    recorded = source.until / 3600 if isinstance(source, series.Recorded) else 0.0
+    hours = chosen.hours or recorded or 24.0
+    if not 1 <= step < math.inf or not 0 < hours < math.inf:
+        raise ArgumentError("--step and --hours: write times of at least a second")
+    options = replay.Options(hours, step, tuple(chosen.plugin), _gates(chosen.agent_feature))
+    if options.steps > replay.MOST_STEPS:
+        raise ArgumentError(
+            f"--step {chosen.step} makes {options.steps} steps of {hours:g} hours: at most "
+            f"{replay.MOST_STEPS} are replayed, so write a longer step"
+        )
+    return options
+
+
+def _gates(more: list[str]) -> frozenset[str]:
+    known = {gate.name for gate in feature_gates.GATES}
+    for name in more:
+        if name not in known:
+            raise ArgumentError(
+                f"--agent-feature {name}: there is no such feature; there are "
+                f"{', '.join(sorted(known))}"
+            )
+    return node_agent.GATES | frozenset(more)
+
+
+def filled(snapshot: formats.Snapshot, size: str) -> formats.Snapshot:
+    """Return a snapshot in which as many batch pods wait as all nodes could hold."""
+    cores, _, memory = size.partition(",")
+    try:
+        cpu = quantity.amount(names.CPU, cores)
+        bytes_ = quantity.amount(names.MEMORY, memory)
+    except ValueError as error:
+        raise ArgumentError(f"--fill {size}: write cores and memory, as in 2,4Gi") from error
+    if cpu <= 0 or bytes_ <= 0:
+        raise ArgumentError(f"--fill {size}: write cores and memory above zero")
+    nodes = [
+        reading.either(None, msgspec.convert, raw, core.Node)
+        for raw in snapshot.of(resources.NODES)
+    ]
+    total = sum(
+        quantity.amount(names.CPU, node.status.allocatable.get(names.CPU, 0))
+        for node in nodes
+        if node is not None
+    )
+    count = min(total // cpu, _MOST_FILLING)
+    requests = {names.BATCH_CPU: str(cpu), names.BATCH_MEMORY: str(bytes_)}
+    body = {"containers": [{"name": "main", "resources": {"requests": requests}}]}
+    more = []
+    for number in range(count):
+        raw = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": f"{_FILLER}-{number:04}",
+                "namespace": _FILLER,
+                "uid": f"{_FILLER}-{number}",
+                "creationTimestamp": snapshot.taken_at,
+                "labels": {names.LABEL_QOS: str(qos.QoS.BE)},
+            },
+            "spec": {**body, "priority": 5000},
+            "status": {"phase": "Pending"},
+        }
+        more.append(projection.kept(resources.PODS, raw))
+    pods = (*snapshot.of(resources.PODS), *more)
+    objects = {**snapshot.objects, resources.PODS.review_name(): pods}
+    return msgspec.structs.replace(snapshot, objects=objects)
