@@ -126,6 +126,7 @@ async def test_a_bound_container_starts_alone_on_its_cpu_and_others_on_the_rest(
     assert (seen.cpus, seen.policy) == (str(LAST), OTHER)
     assert (seen.limits[1], seen.of_pod[1]) == ("-1", "-1")
     agent.knows(pod("online", "Burstable", "LS", {"cpu": "1"}))
+    await agent.taken()
     seen = await runtime.born(await runtime.run_pod("online", "Burstable"), "app")
     assert LAST not in _cpus(seen.cpus)
 
@@ -145,6 +146,7 @@ async def test_a_container_starts_with_the_score_and_its_pod_with_the_block_io_t
         names.ANNOTATION_BLKIO_QOS: BLOCKS.replace("DISK", name),
     }
     agent.knows(pod("asks", "Burstable", "LS", {"cpu": "1"}, asked))
+    await agent.taken()
     sandbox = await runtime.run_pod("asks", "Burstable")
     seen = await runtime.born(sandbox, "app")
     assert seen.oom_score == "1000"
@@ -155,6 +157,7 @@ async def test_a_container_starts_with_the_devices_that_its_pod_was_given(runtim
     asked = GPU | RDMA
     given = {names.ANNOTATION_DEVICE_ALLOCATED: GIVEN}
     agent.knows(pod("devices", "Burstable", "LS", asked, given))
+    await agent.taken()
     sandbox = await runtime.run_pod("devices", "Burstable")
     assert "NVIDIA_VISIBLE_DEVICES=3" in (await runtime.born(sandbox, "app")).environment
     # The numbers are those of /dev/zero: that it can be read is the work of the device cgroup.
@@ -171,6 +174,7 @@ async def test_a_poisoned_pod_starts_and_changes_nothing_for_others(
     uid = f"poison-{is_listed}".lower()
     if is_listed:
         agent.knows(pod(uid, "BestEffort", "BE", {}, POISON))
+        await agent.taken()
     labels = {names.LABEL_QOS: "BE"}
     sandbox = await runtime.run_pod(uid, "BestEffort", labels, POISON)
     seen = await runtime.born(sandbox, "app")

@@ -44,6 +44,8 @@ class Agent:
 
     def __init__(self, folder, runtime, api, port):
         self.pods = {}
+        self.asked = 0
+        """How often the kubelet was asked for its pods, in this life of the agent."""
         self.runtime = runtime
         self.state = folder / "state"
         (folder / "sys").mkdir()
@@ -84,7 +86,7 @@ class Agent:
 
     async def start(self):
         """Start it and wait until it enforces and the runtime asks it."""
-        before = self.connections
+        before, self.asked = self.connections, 0
         await self.process.start()
 
         async def enforces():
@@ -93,6 +95,19 @@ class Agent:
 
         await raw.eventually(enforces, PATIENCE)
         await self.connected(before + 1)
+
+    async def taken(self):
+        """Wait until the agent has taken the pods that its kubelet names now.
+
+        A kubelet names a pod before it starts anything; here both happen at one moment.
+        """
+        first = self.asked + 1
+
+        async def has_taken():
+            lists = await self.process.figure("koord_agent_pod_lists_total", source="kubelet")
+            return lists >= first
+
+        await raw.eventually(has_taken, PATIENCE)
 
     async def connected(self, times):
         """Wait until the runtime asks for the so-manieth time."""
@@ -202,6 +217,7 @@ async def running(folder, runtime):
     holder = {}
 
     async def pods(_request):
+        holder["agent"].asked += 1
         return web.json_response({"items": list(holder["agent"].pods.values())})
 
     async def configuration(_request):
