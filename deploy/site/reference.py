@@ -18,6 +18,7 @@ from agent.device_daemon import settings as device_daemon_settings
 from api import names
 from api.koordinator import events
 from api.kubernetes import crds
+from cli import exit_codes
 from cli import main as cli
 from deploy.site import code_metrics
 from descheduler import settings as descheduler_settings
@@ -54,6 +55,7 @@ def pages() -> Mapping[str, str]:
         "settings": "# Settings of each process\n\n" + "\n".join(_settings()),
         "commands": "# Commands and flags\n\n" + "\n".join(_commands(cli.parser_of_all())),
         "chart": _chart(),
+        "exit-codes": "# Exit codes\n\n" + "\n".join(_exit_codes()),
         "events": "# Events\n\n" + "\n".join(_events()),
         "metrics": "# Metrics\n\n" + "\n".join(_metrics()),
     }
@@ -122,6 +124,14 @@ def _events() -> Iterator[str]:
     yield "| reason | process | posted on | meaning |\n|---|---|---|---|"
     for reason, one in events.EVENTS.items():
         yield f"| `{reason}` | {one.process} | {one.about} | {one.meaning} |"
+
+
+def _exit_codes() -> Iterator[str]:
+    yield "| command | code | meaning |\n|---|---|---|"
+    processes = ", ".join(f"`koord {name}`" for name in PROCESSES)
+    rows = {f"`koord {name}`": codes for name, codes in exit_codes.COMMANDS.items()}
+    for name, codes in {**rows, f"the processes: {processes}": exit_codes.PROCESS}.items():
+        yield from (f"| {name} | {code} | {meaning} |" for code, meaning in codes.items())
 
 
 def _chart() -> str:

@@ -1,4 +1,4 @@
-"""The reference lists all kinds, labels, settings, commands, chart values, metrics, events."""
+"""The reference lists all kinds, labels, settings, commands, values, metrics, events and codes."""
 
 import importlib.util
 import pathlib
@@ -7,13 +7,17 @@ import typing
 
 import pytest
 
+from agent.assembly import undo
 from api import names
 from api.koordinator import event_reasons, events
 from api.kubernetes import crds
+from cli import exit_codes
 from cli import main as cli
 from kube.controllers import recorder
 from manager.reconcile import actions
 from process.configuration import settings
+from process.runtime import entry
+from tests.docs import code_exits
 
 ROOT = pathlib.Path(__file__).parents[2]
 SOURCE = ROOT / "deploy" / "site" / "reference.py"
@@ -91,3 +95,26 @@ def test_every_listed_reason_is_one_that_the_code_posts():
     packages = ("agent", "descheduler", "extender", "manager", "domain/reservations")
     source = "".join(path.read_text() for one in packages for path in (ROOT / one).rglob("*.py"))
     assert [reason for reason in events.EVENTS if f'"{reason}"' not in source] == []
+
+
+def test_every_command_and_process_says_its_exit_codes(pages):
+    actions = {" ".join(words) for words in cli.ACTIONS}
+    assert set(exit_codes.COMMANDS) == {*cli.COMMANDS, *actions}
+    for name, codes in exit_codes.COMMANDS.items():
+        for code, meaning in codes.items():
+            assert f"| `koord {name}` | {code} | {meaning} |" in pages["exit-codes"]
+    for name in cli.PROCESSES:
+        assert f"`koord {name}`" in pages["exit-codes"]
+    assert set(exit_codes.PROCESS) == {entry.OK, entry.FAILED, entry.BAD_SETTINGS, 128}
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_a_command_returns_the_exit_codes_that_it_says(name):
+    returned = code_exits.returned(f"cli.commands.{name}")
+    assert set(exit_codes.COMMANDS[name]) == {*returned, entry.BAD_SETTINGS}
+
+
+def test_what_is_done_once_returns_the_exit_codes_that_it_says():
+    assert set(exit_codes.COMMANDS["agent undo"]) == {undo.OK, undo.FAILED, undo.REFUSED}
+    returned = code_exits.returned("cli.commands.agent_scorecard")
+    assert set(exit_codes.COMMANDS["agent scorecard"]) == {*returned, entry.BAD_SETTINGS}
