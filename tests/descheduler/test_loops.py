@@ -116,6 +116,7 @@ def stops(cluster, *, most):
     assert all(len(gaps) < most for gaps in gaps(cluster).values())
     assert max(one.minute for one in cluster.moves) < 4 * HOUR
     assert safeguards.LOOP in cluster.kept()
+    assert "that moved in a loop" in cluster.plans[-1].summary
 
 
 def days(cluster):

@@ -16,7 +16,7 @@ PROTECTED: Final = "it is marked as not preemptible"
 ROLLING_OUT: Final = "its workload is rolling out a new revision"
 COOL_DOWN: Final = "it replaces a pod that was moved a short time ago (coolDown)"
 AGAIN: Final = "pods were moved again and again to where it is: it stays longer (coolDown)"
-LOOP: Final = "it is moved in a loop: pods of its line came back twice to nodes that they left"
+LOOP: Final = resting.LOOP
 GANG: Final = "its gang would lose its quorum"
 QUOTA_LINE: Final = "its replacement would wait for quota behind pods that wait already"
 

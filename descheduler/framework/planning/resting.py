@@ -15,6 +15,8 @@ from descheduler.model import podinfo
 LONGEST: Final = history.DAY
 MOST_RETURNS: Final = 2
 """How often a line may come back to nodes that it has left; then it stays."""
+LOOP: Final = "it is moved in a loop: pods of its line came back twice to nodes that they left"
+"""Why such a pod stays."""
 _RETURN_SECONDS: Final = 6 * history.HOUR
 """A pod that comes back later follows the load of the day, which is no loop."""
 _RETURN_RESTS: Final = 4

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from descheduler.framework import objective, protocols
-from descheduler.framework.planning import history
+from descheduler.framework.planning import history, resting
 
 EXAMPLES: Final = 5
 """Pods that are named as examples of a reason."""
@@ -135,6 +135,9 @@ class RoundPlan:
             count = sum(one.count for one in self.refused)
             often = max(self.refused, key=lambda one: one.count)
             found.append(f"refused {count} suggestions, most often: {often.reason}")
+        looped = max((one.count for one in self.kept if one.reason == resting.LOOP), default=0)
+        if looped:
+            found.append(f"keeps {_pods(looped)} that moved in a loop")
         if self.failures:
             named = ", ".join(dict.fromkeys(one.plugin for one in self.failures))
             found.append(f"failed: {named}")
