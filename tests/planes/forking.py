@@ -13,13 +13,13 @@ import os
 import pathlib
 import runpy
 import signal
+import socket
 import subprocess
 import sys
 
 from simulator.processes import children
 
 ROOT = pathlib.Path(__file__).parents[2]
-MODULES = ("extender", "manager", "webhook", "descheduler")
 # Loaded before the fork: a forked child should not load libraries.
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -49,32 +49,36 @@ class Forked:
 class Server:
     """The process that forks; one for each process of tests, started when it is first needed."""
 
-    def __init__(self):
+    def __init__(self, *modules):
+        self._modules = modules
         self._process = None
 
-    def start(self, name, command, folder):
-        """Fork a process that runs a module: `command` is what follows `python -m`."""
+    def start(self, name, command, folder, talk=None):
+        """Fork a process that runs a module: `command` is what follows `python -m`.
+
+        Where `talk` names a listening Unix socket, the process reads and prints there.
+        """
         if self._process is None:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.planes.forking"],
+                [sys.executable, "-m", "tests.planes.forking", *self._modules],
                 cwd=ROOT,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 preexec_fn=children.die_with_parent,
             )
         log = folder / f"{name}.log"
-        wanted = {"command": command, "log": str(log), "environ": dict(os.environ)}
+        wanted = {"command": command, "log": str(log), "environ": dict(os.environ), "talk": talk}
         self._process.stdin.write(json.dumps(wanted).encode() + b"\n")
         self._process.stdin.flush()
         return children.Child(name, Forked(int(self._process.stdout.readline())), log)
 
 
-SERVER = Server()
+SERVER = Server("extender", "manager", "webhook", "descheduler")
 
 
-def serve():
+def serve(modules):
     """Fork for each line that is read, until the other side is gone."""
-    for module in MODULES:
+    for module in modules:
         runpy.run_module(module, run_name="imported", alter_sys=False)
     gc.collect()
     gc.freeze()
@@ -97,7 +101,13 @@ def _become(wanted):
     output = os.open(wanted["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     for number in (1, 2):
         os.dup2(output, number)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    if wanted["talk"] is None:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    else:
+        with socket.socket(socket.AF_UNIX) as talk:
+            talk.connect(wanted["talk"])
+            for number in (0, 1):
+                os.dup2(talk.fileno(), number)
     os.environ.clear()
     os.environ.update(wanted["environ"])
     gc.unfreeze()
@@ -108,4 +118,4 @@ def _become(wanted):
 
 
 if __name__ == "__main__":
-    serve()
+    serve(sys.argv[1:])

@@ -2,10 +2,8 @@
 
 import pathlib
 
-import yaml
-
 from api import resources
-from tests.planes import raw
+from tests.planes import manifests, raw
 
 DEPLOY = pathlib.Path(__file__).parents[2] / "deploy"
 MANIFESTS = DEPLOY / "manifests"
@@ -16,7 +14,8 @@ NAMES = ("kustomization.yaml", "Kustomization")
 def kustomization(folder):
     """Return the kustomization of a folder."""
     (found,) = (folder / name for name in NAMES if (folder / name).is_file())
-    return yaml.safe_load(found.read_text())
+    (document,) = manifests.read(found.read_text())
+    return document
 
 
 def files(folder):
@@ -35,7 +34,7 @@ def documents(mode):
         document
         for path in files(MANIFESTS / mode)
         if path.parent.name != "crds"
-        for document in yaml.safe_load_all(path.read_text())
+        for document in manifests.read(path.read_text())
     ]
 
 

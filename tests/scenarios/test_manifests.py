@@ -4,9 +4,8 @@ import pathlib
 
 import pytest
 import pytest_asyncio
-import yaml
 
-from tests.planes import raw
+from tests.planes import manifests, raw
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -15,7 +14,7 @@ CRDS = sorted((ROOT / "deploy" / "crds").glob("*.yaml"))
 
 
 def documents(path):
-    return [doc for doc in yaml.safe_load_all(path.read_text()) if doc]
+    return [doc for doc in manifests.read(path.read_text()) if doc]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

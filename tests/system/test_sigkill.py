@@ -3,9 +3,6 @@
 import asyncio
 import contextlib
 import json
-import os
-import signal
-import sys
 
 import aiohttp
 import pytest
@@ -17,11 +14,13 @@ from simulator import cluster
 from simulator.kubelet import kubelet
 from simulator.processes import credentials
 from tests import patience
-from tests.planes import gate, raw
+from tests.planes import forking, gate, raw
 
 # Two starts of a real process: seconds on a quiet machine, which a busy one must not cut short.
 pytestmark = pytest.mark.timeout(60)
 NODES = ("a", "b")
+# Its modules take a second to import: once, and not at each start.
+FORKING = forking.Server("extender")
 PODS = "/api/v1/namespaces/default/pods"
 POD = {
     "apiVersion": "v1",
@@ -39,6 +38,7 @@ class Extender:
     """`python -m extender` as a child process, with a gate to the API server."""
 
     def __init__(self, folder, plane, uplink):
+        self._folder = folder
         self._port, self._health = ports.take(2)
         self._config = folder / "kubeconfig"
         entry = credentials.kubeconfig(uplink.url, plane.ca, plane.token)
@@ -48,17 +48,13 @@ class Extender:
         self.child = None
 
     async def start(self):
-        self.child = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "extender", f"--kubeconfig={self._config}"),
-            *(f"--server.port={self._port}", f"--health.port={self._health}"),
-            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-            stderr=asyncio.subprocess.DEVNULL,
-        )
+        command = ["extender", f"--kubeconfig={self._config}"]
+        command += [f"--server.port={self._port}", f"--health.port={self._health}"]
+        self.child = FORKING.start("extender", command, self._folder)
 
     async def kill(self):
         if self.child is not None:
-            self.child.send_signal(signal.SIGKILL)
-            await self.child.wait()
+            await self.child.kill()
             self.child = None
 
 

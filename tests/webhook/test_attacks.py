@@ -5,10 +5,8 @@ import contextlib
 import dataclasses
 import functools
 import json
-import os
 import re
 import ssl
-import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -20,7 +18,9 @@ import yaml
 from certs import issue
 from process.runtime import clock as clocks
 from process.runtime import supervise
+from simulator.processes import children
 from tests import patience
+from tests.planes import forking
 
 ROOT = Path(__file__).parents[2]
 API_SERVER, ATTACKER, MANAGER = "127.0.0.1", "127.0.0.2", "127.0.0.3"
@@ -28,6 +28,8 @@ BLOCKS = {"callerBlocks": [f"{API_SERVER}/32"]}
 SECONDS = 1.0
 BODY = 7 << 20
 FEW = 128
+# The webhook's modules take most of a second to import: once, and not for each test.
+FORKING = forking.Server("tests.webhook.besieged")
 pytestmark = pytest.mark.timeout(120)
 
 
@@ -67,7 +69,9 @@ def head_of(size: int) -> bytes:
 class Webhook:
     """A webhook in a process of its own."""
 
-    process: asyncio.subprocess.Process
+    process: children.Child
+    answers: asyncio.StreamReader
+    questions: asyncio.StreamWriter
     port: int
     trust: ssl.SSLContext
     writers: list[asyncio.StreamWriter]
@@ -98,10 +102,8 @@ class Webhook:
         return response
 
     async def figures(self) -> dict[str, float]:
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(b"\n")
-        found: dict[str, float] = json.loads(await self.process.stdout.readline())
+        self.questions.write(b"\n")
+        found: dict[str, float] = json.loads(await self.answers.readline())
         return found
 
     @contextlib.asynccontextmanager
@@ -133,20 +135,23 @@ async def besieged(folder: Path, **changes: object) -> AsyncIterator[Webhook]:
     (folder / "tls.crt").write_bytes(pair.certificate)
     (folder / "tls.key").write_bytes(pair.key)
     trust = ssl.create_default_context(cadata=authority.certificate.decode())
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.webhook.besieged", str(folder), json.dumps(changes),
-        cwd=ROOT, stdin=-1, stdout=-1, env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    assert process.stdout is not None
-    writers: list[asyncio.StreamWriter] = []
+    talking: asyncio.Queue[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.Queue()
+    talk = str(folder / "talk")
+    listening = await asyncio.start_unix_server(lambda *both: talking.put_nowait(both), talk)
+    # Not waited for, since that may take until what it accepted is closed.
+    with contextlib.closing(listening):
+        command = ["tests.webhook.besieged", str(folder), json.dumps(changes)]
+        process = FORKING.start("besieged", command, folder, talk)
+        answers, questions = await asyncio.wait_for(talking.get(), patience.SECONDS)
+    writers: list[asyncio.StreamWriter] = [questions]
     try:
-        yield Webhook(process, int(await process.stdout.readline()), trust, writers)
+        port = int(await answers.readline())
+        yield Webhook(process, answers, questions, port, trust, writers)
     finally:
         for writer in writers:
             writer.transport.abort()
         await asyncio.gather(*(one.wait_closed() for one in writers), return_exceptions=True)
-        process.kill()
-        await process.wait()
+        await process.kill()
 
 
 Attack = Callable[[Webhook], Awaitable[None]]

@@ -3,10 +3,10 @@
 import pathlib
 
 import pytest
-import yaml
 
 from api import names, resources
 from api.kubernetes import crds
+from tests.planes import manifests
 from webhook import kinds, review
 
 PICTURE = review.Picture(
@@ -314,7 +314,7 @@ def test_what_is_legal_and_doubtful_is_told(case):
 
 def documents():
     for path in sorted(MANIFESTS.glob("*.yaml")):
-        for document in yaml.safe_load_all(path.read_text()):
+        for document in manifests.read(path.read_text()):
             if document and (document["apiVersion"], document["kind"]) in KINDS:
                 yield pytest.param(document, id=path.stem)
 

@@ -68,7 +68,7 @@ class Run:
         path = Path(f"/proc/{self.child.pid}/task/{self.child.pid}/children")
         return path.read_text().split()
 
-    def stop(self, number=signal.SIGINT):
+    def stop(self, number):
         self.child.send_signal(number)
         return self.child.wait(PATIENCE)
 
@@ -114,13 +114,26 @@ def koord(capsys):
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory):
-    """One run for all tests that only look; SIGTERM ends it and nothing is left."""
-    run = Run(tmp_path_factory.mktemp("dev") / "state", "--nodes", "2")
+def killed(tmp_path_factory):
+    """What a run left that was killed when it was ready."""
+    run = Run(tmp_path_factory.mktemp("dev") / "state", "--nodes", "0", "--no-workload")
+    try:
+        run.until("ready after")
+    finally:
+        run.child.kill()
+        run.child.wait()
+    assert run.kubeconfig.exists()
+    return run.state
+
+
+@pytest.fixture(scope="module")
+def running(killed):
+    """One run for all tests that only look, in a folder with leftovers; Ctrl-C leaves nothing."""
+    run = Run(killed, "--nodes", "2")
     try:
         run.until("ready after")
         yield run
-        leaves_nothing(run, signal.SIGTERM)
+        leaves_nothing(run, signal.SIGINT)
     finally:
         if run.child.poll() is None:
             run.child.kill()
@@ -135,7 +148,7 @@ def test_it_says_how_to_look_and_how_to_stop(running):
     assert "Ctrl-C" in running.text
 
 
-def test_the_kubeconfig_works(running):
+def test_the_kubeconfig_works_whatever_a_killed_run_left(running):
     nodes = {item["metadata"]["name"] for item in running.get("/api/v1/nodes")["items"]}
     assert nodes == {"sim-1", "sim-2", socket.gethostname().lower()}
     assert running.kubeconfig.stat().st_mode & 0o077 == 0
@@ -234,27 +247,12 @@ def test_a_signal_while_it_starts_ends_it_as_well(tmp_path):
     run = Run(tmp_path / "state")
     try:
         run.until("control plane listens")
-        assert run.stop() == entry.OK, run.text
+        assert run.stop(signal.SIGTERM) == entry.OK, run.text
     finally:
         run.child.kill()
         run.child.wait()
     assert not run.state.exists()
     assert "Traceback" not in run.text
-
-
-def test_what_a_killed_run_left_does_not_matter_and_an_interrupt_ends_the_next(tmp_path):
-    run = Run(tmp_path / "state", "--nodes", "0", "--no-workload")
-    run.until("ready after")
-    run.child.kill()
-    run.child.wait()
-    assert run.kubeconfig.exists()
-    again = Run(tmp_path / "state", "--nodes", "1", "--no-workload")
-    try:
-        again.until("ready after")
-        leaves_nothing(again, signal.SIGINT)
-    finally:
-        again.child.kill()
-        again.child.wait()
 
 
 def test_a_folder_of_somebody_else_is_left_alone(koord, tmp_path):
