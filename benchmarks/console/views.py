@@ -5,7 +5,7 @@ python -m benchmarks.console.views [--nodes 5000] [--pods 150000] [--rounds 5]
 The stores of a manager are filled with so many nodes and pods, through the projections that its
 reflectors use. `server` is the time from a request to the last byte of its answer, over HTTP, when
 nothing is prepared. `browser` is what a person waits in Chromium without a window: from opening the
-address until the heat map is painted, and from a key or a choice until the frame after the change.
+address until the heat map is painted, and from a key or a choice until the frame with the change.
 Without Chromium only the server is measured.
 """
 
@@ -50,7 +50,11 @@ _PAGES = (
     ("scorecard", "Scorecard"),
 )
 _SHOWN = "document.querySelectorAll('.heat > div').length >= %d"
-_FRAME = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+_FRAME = (
+    "new Promise(done => requestAnimationFrame(() => { const after = new MessageChannel();"
+    " after.port1.onmessage = done; after.port2.postMessage(0) }))"
+)
+"""Resolves right after the next frame was laid out and painted."""
 _CHANGE = """(async () => {
   const field = [...document.querySelectorAll('%s')][%d];
   const started = performance.now();
