@@ -1,11 +1,13 @@
 """What a round with each plug-in costs that looks at all pods of a large cluster.
 
-python -m benchmarks.descheduling.rule_rounds [--nodes 5000] [--pods 30] [--rounds 5] [NAME ...]
+python -m benchmarks.descheduling.rule_rounds [--nodes 5000] [--pods 30] [--rounds 5] [--kept]
+    [NAME ...]
 
 The cluster is that of `whole_round`, with three zones. Every workload wants its pods even over
-zones and nodes, and never two on one node; a fifth of them breaks it. A round forks the state of
-the scheduler, makes a picture, plans with that plug-in alone and a limit of 20 pods, and asks the
-fork for a target of each.
+zones and nodes, and never two on one node; a fifth of them breaks it, or none with `--kept`, so
+that a round looks at everything and moves nothing. A round forks the state of the scheduler, makes
+a picture, plans with that plug-in alone and a limit of 20 pods, and asks the fork for a target of
+each.
 """
 
 import argparse
@@ -20,6 +22,7 @@ from process.runtime import collector
 
 _GOAL_MS: Final = 1000
 _ZONES: Final = 3
+_REPLICAS: Final = 30
 _ZONE: Final = "topology.kubernetes.io/zone"
 _HOST: Final = "kubernetes.io/hostname"
 _ARGUMENTS: Final = {
@@ -34,6 +37,10 @@ _DESCHEDULES: Final = ("RemovePodsViolatingInterPodAntiAffinity",)
 class Cluster(whole_round.Cluster):
     """Workloads that ask for an even spread and for nodes of their own."""
 
+    def __init__(self, nodes: int, pods: int, now: float, *, kept: bool) -> None:
+        super().__init__(nodes, pods, now)
+        self._is_kept = kept
+
     def _node(self, number: int) -> dict[str, Any]:
         body = super()._node(number)
         body["metadata"]["labels"][_ZONE] = f"zone-{number % _ZONES}"
@@ -41,7 +48,10 @@ class Cluster(whole_round.Cluster):
 
     def _place(self, node: int, number: int) -> tuple[str, str, int]:
         app = super()._place(node, number)[2]
-        if app % 5 == 0:
+        if self._is_kept:
+            # Each pod of a workload is on another node, in the next zone.
+            app = node // _REPLICAS * self._pods + number
+        elif app % 5 == 0:
             # Two neighbours share a node.
             app = super()._place(node, number - number % 2)[2]
         return f"team-{app % 40}", f"app-{app}-{node:05}-{number:02}", app
@@ -84,12 +94,15 @@ def _document(name: str) -> dict[str, Any]:
     }
 
 
-async def measured(nodes: int, pods: int, rounds: int, plugins: list[str]) -> None:
+async def measured(
+    nodes: int, pods: int, rounds: int, plugins: list[str], *, kept: bool = False
+) -> None:
     """Fill the stores once, and run rounds with each plug-in."""
+    suffix = ".kept" if kept else ""
     clock = clocks.SystemClock()
     who = access.Access("http://127.0.0.1:9")
     async with client.Client(who, clock=clock, user_agent="benchmark") as api:
-        process = await whole_round.filled(api, clock, Cluster(nodes, pods, clock.now()))
+        process = await whole_round.filled(api, clock, Cluster(nodes, pods, clock.now(), kept=kept))
         for name in plugins:
             process.configure(_document(name))
             async with collector.running():
@@ -99,11 +112,11 @@ async def measured(nodes: int, pods: int, rounds: int, plugins: list[str]) -> No
             size = f"{nodes} nodes, {nodes * pods} pods, {len(plan.moves)} moves, processor time"
             figures.show(
                 figures.plain(
-                    f"descheduling.round.{name}", f"a whole round, {size}", "ms",
+                    f"descheduling.round.{name}{suffix}", f"a whole round, {size}", "ms",
                     [1000 * (look + decide) for look, decide, _ in found], f"<= {_GOAL_MS}",
                 ),
                 figures.plain(
-                    f"descheduling.plan.{name}", f"what of it is planning, {size}", "ms",
+                    f"descheduling.plan.{name}{suffix}", f"what of it is planning, {size}", "ms",
                     [1000 * decide for _, decide, _ in found],
                 ),
             )  # fmt: skip
@@ -116,10 +129,11 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--pods", type=int, default=30, help="of each node")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--kept", action="store_true", help="no workload breaks a rule")
     given = parser.parse_args()
     if unknown := set(given.plugins) - set(_ARGUMENTS):
         parser.error(f"{', '.join(sorted(unknown))}: choose from {', '.join(_ARGUMENTS)}")
-    asyncio.run(measured(given.nodes, given.pods, given.rounds, given.plugins))
+    asyncio.run(measured(given.nodes, given.pods, given.rounds, given.plugins, kept=given.kept))
 
 
 if __name__ == "__main__":

@@ -46,8 +46,10 @@ class Repulsion:
         alike.extend(pods)
         nodes = self._seen.nodes
         for term, by_domain in self._own(pods[0]):
+            topology = term.topology_key
             for pod in pods:
-                _add(by_domain, term, pod, nodes[pod.node])
+                if domain := nodes[pod.node].labels.get(topology):
+                    by_domain[domain].add(pod.uid)
 
     def _own(self, pod: podinfo.Pod) -> tuple[_Counted, ...]:
         """Return the terms of a pod, each with the pods that have it."""
@@ -68,9 +70,12 @@ class Repulsion:
         found: set[str] = set()
         nodes = self._seen.nodes
         for pods in self._groups.values():
-            against = self._terms_against(pods[0])
-            if against:
-                found.update(pod.uid for pod in pods if _repels(against, pod, nodes[pod.node]))
+            for term, by_domain in self._terms_against(pods[0]):
+                topology = term.topology_key
+                for pod in pods:
+                    others = by_domain.get(nodes[pod.node].labels.get(topology, ""))
+                    if others and (len(others) > 1 or pod.uid not in others):
+                        found.add(pod.uid)
         return found
 
     def repels(self, pod: podinfo.Pod, node: nodeinfo.Node) -> str:
