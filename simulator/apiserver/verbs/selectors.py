@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from api.kubernetes import selectors
+from api.kubernetes import label_selector_text, selectors
 from simulator.apiserver.http import api_errors
 from simulator.apiserver.registry import kinds
 
@@ -46,49 +46,27 @@ _FIELDS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ),
 }
 _TERM = re.compile(r"(?P<field>[^=!]+)(?P<operator>==|!=|=)(?P<value>.*)")
-_SET = re.compile(r"(?P<key>[^\s!=,()]+)\s+(?P<operator>in|notin)\s*\((?P<values>[^)]*)\)")
-_EQUAL = re.compile(r"(?P<key>[^\s!=,()]+)\s*(?P<operator>==|!=|=)\s*(?P<value>[^\s!=,()]*)")
-_EXISTS = re.compile(r"(?P<not>!?)\s*(?P<key>[^\s!=,()]+)")
-_WORD = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_./]*)?")
 
 
 def test(kind: kinds.Kind, labels: str, fields: str) -> Test:
     """Return the test that a selecting list or watch applies to objects as the kind shows them."""
-    requirements = _label_requirements(labels)
+    requirements = _requirements(labels)
     terms = _field_terms(kind, fields)
 
     def passes(value: Object) -> bool:
         own = value["metadata"].get("labels") or {}
-        return all(
-            selectors.satisfied(own.get(key), operator, values)
-            for key, operator, values in requirements
-        ) and all((_field(value, path) == wanted) is equal for path, equal, wanted in terms)
+        return label_selector_text.matches(requirements, own) and all(
+            (_field(value, path) == wanted) is equal for path, equal, wanted in terms
+        )
 
     return passes
 
 
-def _label_requirements(text: str) -> list[tuple[str, str, tuple[str, ...]]]:
-    found = []
-    for part in _split(text):
-        if match := _SET.fullmatch(part):
-            values = tuple(value.strip() for value in match["values"].split(","))
-            found.append((match["key"], "In" if match["operator"] == "in" else "NotIn", values))
-        elif match := _EQUAL.fullmatch(part):
-            operator = "NotIn" if match["operator"] == "!=" else "In"
-            found.append((match["key"], operator, (match["value"],)))
-        elif match := _EXISTS.fullmatch(part):
-            found.append((match["key"], "DoesNotExist" if match["not"] else "Exists", ()))
-        else:
-            raise api_errors.bad_request(f"unable to parse requirement: {part!r} in {text!r}")
-        if not all(_WORD.fullmatch(word) for word in (found[-1][0], *found[-1][2])):
-            raise api_errors.bad_request(f"unable to parse requirement: {part!r} in {text!r}")
-    return found
-
-
-def _split(text: str) -> list[str]:
-    """Split at commas that are not inside parentheses."""
-    parts = re.split(r",(?![^(]*\))", text)
-    return [part.strip() for part in parts if part.strip()]
+def _requirements(text: str) -> tuple[label_selector_text.Requirement, ...]:
+    try:
+        return label_selector_text.parse(text)
+    except selectors.SelectorError as error:
+        raise api_errors.bad_request(str(error)) from None
 
 
 def _field_terms(kind: kinds.Kind, fields: str) -> list[tuple[str, bool, str]]:

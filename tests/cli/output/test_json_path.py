@@ -24,6 +24,17 @@ BODY = {
         ("{$.items[0].labels['a.b/c']}", "1"),
         ('{range .items[*]}{.name}{"\\t"}{@.cpu}{"\\n"}{end}', "a\t4\nb\tnull\n"),
         ("all: {.items[*].absent}.", "all: ."),
+        ('{.items[?(@.name=="a")].namespace}', "x"),
+        ("{.items[?(@.name=='b')].name}", "b"),
+        ("{.items[?(@.name!='b')].name}", "a"),
+        ("{.items[?(@.cpu>3)].name}", "a"),
+        ("{.items[?(@.cpu<=3.5)].name}", ""),
+        ("{.items[?(@.namespace)].name}", "a"),
+        ("{.items[?(@.labels['a.b/c']=='1')].name}", "a"),
+        ("{.items[?(@.labels['a.b/c'] == '2')].name}", ""),
+        ('{range .items[?(@.cpu==4)]}{.name}{"\\n"}{end}', "a\n"),
+        ("{.items[?(@.cpu=='4')].name}", ""),
+        ("{.items[?(@.ready==true)].name}", ""),
         ("{.items[0].labels}", '{"a.b/c": "1"}'),
     ],
     ids=str,
@@ -34,7 +45,18 @@ def test_what_a_template_finds(template, said):
 
 @pytest.mark.parametrize(
     "template",
-    ["{.a", "{.a}}", "{range .items[*]}x", "{.items[?(@.a==1)]}", '{"x}', "." * 5000],
+    [
+        "{.a",
+        "{.a}}",
+        "{range .items[*]}x",
+        "{.items[?(@.a==1 && @.b)]}",
+        "{.items[?(@.a==x)]}",
+        "{.items[?(@.a==1]}",
+        "{.items[?(a==1)]}",
+        "{.items[?(@.a=~'x')]}",
+        '{"x}',
+        "." * 5000,
+    ],
     ids=lambda text: text[:20],
 )
 def test_what_makes_no_sense_is_refused(template):
