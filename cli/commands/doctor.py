@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Final
 
 from cli import clusters
-from cli.doctor import node_strategies, support_bundle, survey
+from cli.doctor import installed, node_strategies, support_bundle, survey
 from cli.doctor.checkup import checks, findings
 from cli.output import answers, terminal
+from kube.client import access as accesses
 from kube.client import client as clients
 from kube.client import errors, transport
 from process.runtime import clock as clocks
@@ -34,7 +35,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "of --fail-on; 3 warnings, or something that could not be checked; 4 errors; 1 the API "
         "server cannot be reached; 2 bad arguments."
     )
-    parser.add_argument("what", nargs="?", choices=("cluster", "node"), default="cluster")
+    parser.add_argument(
+        "what",
+        nargs="?",
+        choices=("cluster", "installation", "node"),
+        default="cluster",
+        help="everything; whether the installed parts work, with few rights (helm test); a node",
+    )
     parser.add_argument("name", nargs="?", default="", help="a node; without it, this host")
     clusters.add_arguments(parser)
     clusters.add_output(parser)
@@ -64,6 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="also write a support bundle (.tgz): findings, objects, events, logs; no secrets",
     )
+    installed.add_arguments(parser)
     node_strategies.add_arguments(parser)
     parser.set_defaults(run=_run)
 
@@ -76,7 +84,7 @@ def _run(chosen: argparse.Namespace) -> int:
         return entry.BAD_SETTINGS
     try:
         found, collected = asyncio.run(_examine(chosen))
-        if chosen.bundle is not None:
+        if collected:
             support_bundle.save(chosen.bundle, collected)
     except (errors.KubeError, support_bundle.BundleError) as error:
         terminal.warn(f"koord doctor: {error}")
@@ -101,6 +109,8 @@ def _run_node(chosen: argparse.Namespace) -> int:
 async def _examine(chosen: argparse.Namespace) -> tuple[Sequence[findings.Finding], bytes]:
     clock = clocks.SystemClock()
     access = await clusters.connect(chosen)
+    if chosen.what == "installation":
+        return await _examine_installation(chosen, access, clock), b""
     options = survey.Options(
         chosen.koord_namespace, chosen.probe_namespace, tuple(chosen.scheduler_config)
     )
@@ -112,6 +122,14 @@ async def _examine(chosen: argparse.Namespace) -> tuple[Sequence[findings.Findin
             return found, b""
         _say(f"collecting {chosen.bundle}")
         return found, await support_bundle.collect(kube, clock, options, found)
+
+
+async def _examine_installation(
+    chosen: argparse.Namespace, access: accesses.Access, clock: clocks.Clock
+) -> Sequence[findings.Finding]:
+    agent = "koord-doctor"
+    async with clients.Client(access, clock=clock, user_agent=agent, limits=LIMITS) as kube:
+        return await installed.settled(kube, clock, installed.options(chosen), chosen.wait)
 
 
 async def examine(

@@ -17,7 +17,7 @@ from tests.planes import chart, plain
 ROOT = chart.DEPLOY.parent
 SCHEMA = json.loads((chart.CHART / "values.schema.json").read_text())
 VALUES = yaml.safe_load((chart.CHART / "values.yaml").read_text())
-TEMPLATES = sorted((chart.CHART / "templates").glob("*"))
+TEMPLATES = sorted(path for path in (chart.CHART / "templates").rglob("*") if path.is_file())
 REFERENCE = re.compile(r"\.Values\.([A-Za-z.]+)")
 
 

@@ -31,6 +31,7 @@ COMBINATIONS = {
         "podDisruptionBudget.enabled=false",
         "networkPolicy.enabled=false",
         "uninstall.hook=false",
+        "tests.enabled=false",
     ),
     "guarded": ("networkPolicy.apiServerBlocks={10.0.0.1/32,fd00::1/128}", "uninstall.purge=true"),
     "foreign-certificate": FOREIGN,

@@ -15,7 +15,7 @@ from api import names, resources
 from api.wire import durations
 from certs import issue
 from cli.commands import doctor
-from cli.doctor import support_bundle, survey
+from cli.doctor import installed, support_bundle, survey
 from cli.doctor.checkup import findings
 from tests.planes import patients, raw
 
@@ -39,6 +39,25 @@ async def test_a_healthy_installation_has_nothing_to_say(patient):
         "crd", "workload", "certificate", "webhook", "scheduler", "rbac", "agent",
         "manager", "neighbour",
     }  # fmt: skip
+
+
+async def wrong(patient, **changes):
+    """What `koord doctor installation` finds wrong, by name."""
+    asked = {"components": installed.COMPONENTS[:5], "extenders": (patient.extender,), **changes}
+    found = await installed.examine(patient.kube, installed.Options(**asked))
+    return {f.check: f.sentence for f in found if f.severity.rank > findings.Severity.INFO.rank}
+
+
+async def test_few_rights_are_enough_to_see_that_the_parts_work(patient):
+    await patient.exactly()
+    assert await wrong(patient) == {}
+    missing = await wrong(patient, components=("device-daemon",))
+    assert "no workload with" in missing["workload.missing"]
+    silent = await wrong(patient, extenders=("http://127.0.0.1:1",))
+    assert "does not answer" in silent["extender.silent"]
+    # The webhook leaves its own namespace out.
+    unseen = await wrong(patient, probe_namespace=NAMESPACE)
+    assert unseen.keys() == {"webhook.mutation-unreached", "webhook.validation-unreached"}
 
 
 async def test_a_missing_definition_is_named(patient):

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 import yaml
 
-from api import names
+from api import names, resources
 from simulator.processes import binaries as planes
 from tests.e2e import binaries as builds
 from tests.planes import chart, connections, grants, installation, installed, raw
@@ -23,8 +23,8 @@ PREFIX = f"system:serviceaccount:{NAMESPACE}:"
 # The fixture installs, lives and uninstalls; on a busy machine that takes its time.
 whole_life = pytest.mark.timeout(300)
 ACCOUNTS = {
-    "beside": ("agent", "descheduler", "manager", "scheduler", "uninstall", "webhook"),
-    "in-place": ("agent", "extender", "uninstall", "webhook"),
+    "beside": ("agent", "descheduler", "manager", "scheduler", "test", "uninstall", "webhook"),
+    "in-place": ("agent", "extender", "test", "uninstall", "webhook"),
 }
 # The kubelet asks the API server whether the agent may; the agent itself never calls this.
 ASKED_BY_KUBELETS = ("nodes/pods", "nodes/configz", "nodes/proxy")
@@ -88,6 +88,14 @@ async def test_the_doctor_misses_nothing_but_what_does_not_run_here(life):
 
 
 @whole_life
+async def test_helm_test_sees_that_the_parts_work(life):
+    assert "0 errors" in life.tested
+    assert "the API server calls the webhook" in life.tested
+    asked = "the extender answers" if life.mode == "beside" else "installed in place"
+    assert asked in life.tested
+
+
+@whole_life
 async def test_nobody_of_ours_is_refused(life):
     assert grants.refused(life.calls, PREFIX) == []
 
@@ -130,6 +138,8 @@ async def test_every_process_calls_whom_its_network_policy_allows(life):
             # The other life is shorter, and a probe that ends between two looks is not seen.
             assert life.called[component] == allowed - unseen, component
     assert connections.allowed(life.documents, "uninstall", ports) == {connections.API_SERVER}
+    asked = {connections.EXTENDER} if life.mode == "beside" else set()
+    assert connections.allowed(life.documents, "test", ports) == {connections.API_SERVER, *asked}
 
 
 @whole_life
@@ -165,12 +175,28 @@ async def test_helm_installs_upgrades_goes_back_and_leaves(own, tmp_path):
     assert await workers() == 4
     await helm("rollback", "koord", "1")
     assert await workers() is None
+    await answered_by_helm(own, helm, kubectl)
     # There is no kubelet here that would run the hook's Job.
     await helm("uninstall", "koord", "--no-hooks", "--wait")
     assert await kubectl("get", "crd", "-l", installation.MINE, "-o", "name")
     assert await kubectl("get", "clustercolocationprofile", days.USERS, "-o", "name")
     deployed = await kubectl("get", "deploy,ds,cm,secret,sa", "-A", "-l", installation.MINE)
     assert not deployed.strip()
+
+
+async def answered_by_helm(own, helm, kubectl):
+    """There is no kubelet here: say that the pod of `helm test` has ended well."""
+
+    async def ends():
+        async with raw.connected(own.server, own.ca, own.token) as api:
+            path = resources.PODS.path(NAMESPACE, "koord-test")
+            await api.wait_until(path, lambda found: found is not None, 60.0)
+            await api.patch(f"{path}/status", {"status": {"phase": "Succeeded"}})
+
+    said, _ = await asyncio.gather(helm("test", "koord", "--timeout=60s"), ends())
+    assert "Phase:          Succeeded" in said
+    left = await kubectl("get", "pod,sa,role,rolebinding", "-A", "-o", "name")
+    assert "koord-test" not in left
 
 
 async def purged(login):

@@ -40,6 +40,7 @@ PLAIN = (
     "namespace.create=true",
     "crds.install=false",
     "uninstall.hook=false",
+    "tests.enabled=false",
 )
 HEAD = "# Made from the Helm chart by `make manifests`; change the chart, not this file.\n"
 PARTS = {

@@ -8,6 +8,7 @@ OPEN = {"01", "02"}
 """Established, and on the way there."""
 LISTENING = "0A"
 API_SERVER, KUBELET, WEBHOOK, NAMES = "API server", "kubelet", "webhook", "DNS"
+EXTENDER = "extender"
 
 
 def opened(pid, net="/proc/net"):
@@ -64,5 +65,4 @@ def _callee(rule, ports):
         return NAMES
     (chosen,) = rule["to"]
     component = chosen["podSelector"]["matchLabels"]["app.kubernetes.io/component"]
-    assert (component, numbers) == ("webhook", {"https"})
-    return WEBHOOK
+    return {("webhook", "https"): WEBHOOK, ("scheduler", "metrics"): EXTENDER}[component, *numbers]

@@ -34,6 +34,7 @@ STATIC = "koord-extender-control"
 BATCH = (names.BATCH_CPU, names.BATCH_MEMORY)
 COMPONENTS = {"extender": "scheduler", "kube-scheduler": "scheduler"}
 """The component whose pod a container belongs to, where it has another name."""
+TEST, UNINSTALL = "test", "pre-delete"
 MINE = "app.kubernetes.io/part-of=koord"
 
 
@@ -378,7 +379,9 @@ class Installation:
 
     async def uninstall(self):
         """Do what Helm does: run the hook, then delete what was installed; returns what it said."""
-        await installed.apply(self.api, self.kubectl, [d for d in self.documents if is_hook(d)])
+        await installed.apply(
+            self.api, self.kubectl, [d for d in self.documents if is_hook(d, UNINSTALL)]
+        )
         template = self.manifests.template("Job", "koord-uninstall")
         folder = self.folder / "uninstall"
         login, _, _ = await installed.login(self.plane, self.api, template, "uninstall", folder)
@@ -387,6 +390,31 @@ class Installation:
         status, said = await installed.ended(*command)
         assert status == 0, said
         await self.deleted()
+        return said
+
+    async def tested(self):
+        """Run what `helm test` runs, under its account; returns what it said."""
+        hooks = [d for d in self.documents if is_hook(d, TEST) and d["kind"] != "Pod"]
+        await installed.apply(self.api, self.kubectl, hooks)
+        (pod,) = (d for d in self.documents if is_hook(d, TEST) and d["kind"] == "Pod")
+        token = await accounts.token(self.api, NAMESPACE, pod["spec"]["serviceAccountName"])
+        folder = self.folder / "test"
+        folder.mkdir()
+        login = self.plane.write_kubeconfig(folder / "login.json", token=token)
+
+        async def run(*flags):
+            here = installed.Place(folder, installed.OURS, (f"--kubeconfig={login}", *flags))
+            return await installed.ended(*self.manifests.command(pod, "test", here))
+
+        # The processes run on this machine, and not at the addresses of their pods.
+        beside = self.health.get("scheduler", "")
+        if beside:
+            status, said = await run("--wait=0s")
+            assert status == 4, said
+            assert said.count("ERROR") == said.count("extender.silent"), said
+        status, said = await run(f"--extender={beside}")
+        assert status == 0, said
+        await self.kubectl("delete", "-f", "-", stdin=installed.listed(hooks))
         return said
 
     async def examined(self, *options):
@@ -444,6 +472,7 @@ def traces(node):
         yield from (name for name in marks if "koordinator.sh/" in name)
 
 
-def is_hook(document):
-    """Whether Helm applies this only while it uninstalls."""
-    return "helm.sh/hook" in document["metadata"].get("annotations", {})
+def is_hook(document, when=""):
+    """Whether Helm applies this only at that moment; at any without one."""
+    found = document["metadata"].get("annotations", {}).get("helm.sh/hook", "")
+    return found == when if when else bool(found)

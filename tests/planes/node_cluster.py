@@ -38,6 +38,7 @@ VALUES = (
     "image.pullPolicy=Never",
     "scheduler.mode=none",
     "uninstall.hook=false",
+    "tests.enabled=false",
     "manager.replicas=1",
     "descheduler.replicas=1",
     "log.format=text",

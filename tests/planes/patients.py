@@ -48,6 +48,8 @@ class Patient:
         self.clock = clock
         self.stack = stack
         self.processes = contextlib.AsyncExitStack()
+        self.extender = ""
+        """Where the extender shows whether it is ready."""
 
     async def findings(self):
         options = survey.Options()
@@ -114,9 +116,10 @@ async def installed(binaries, folder):
         await apply.everything(kube, apply.documents("foundation.yaml"))
         await api.post(resources.NAMESPACES.path(), {"metadata": {"name": SHOP}})
         await apply.one(kube, PROFILE)
-        await it.processes.enter_async_context(
+        running = await it.processes.enter_async_context(
             all_in_one.running(all_in_one.Options(folder), access=access, clock=clock)
         )
+        it.extender = dict(running.apps())["extender"].health_url
         # Without an extender: a busy machine must not keep the pods of the installation away.
         await plane.start_scheduler("")
         await machines(stack, plane, access, folder, clock)

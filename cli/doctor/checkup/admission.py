@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from api.kubernetes import selectors
@@ -168,7 +168,7 @@ def webhooks(known: facts.Facts) -> Iterator[findings.Finding]:
                 f"{known.namespace}/{NAME}",
             )
     if there and not withdrawn:
-        yield from _probe(known, configurations)
+        yield from reached(facts.given(known.probe), modes(configurations))
 
 
 def _callers(known: facts.Facts) -> Iterator[findings.Finding]:
@@ -221,12 +221,16 @@ def _withdrawn(configurations: Sequence[facts.Raw], now: float) -> Iterator[find
         yield WITHDRAWN.found(f"{thing} is withdrawn {who}: {note.reason}", thing)
 
 
-def _probe(known: facts.Facts, configurations: Sequence[facts.Raw]) -> Iterator[findings.Finding]:
-    probe = facts.given(known.probe)
-    modes = {
+def modes(configurations: Sequence[facts.Raw]) -> set[str]:
+    """Return the modes of the webhook in which it does not act."""
+    return {
         webhook_configuration.answering(facts.meta(c, "annotations")).mode for c in configurations
     } - {"enforce"}
-    observing = f" (the webhook is set to {', '.join(sorted(modes))})" if modes else ""
+
+
+def reached(probe: facts.Probe, idle: Collection[str]) -> Iterator[findings.Finding]:
+    """Look what the webhook did with trial pods."""
+    observing = f" (the webhook is set to {', '.join(sorted(idle))})" if idle else ""
     for answer, trap, sentence in (
         (probe.mutated, MUTATION_UNREACHED, "came back unchanged"),
         (probe.refused, VALIDATION_UNREACHED, "was accepted though it contradicts itself"),

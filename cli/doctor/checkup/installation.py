@@ -197,27 +197,30 @@ def workloads(known: facts.Facts) -> Iterator[findings.Finding]:
                 f"{known.namespace}/koord-{component}",
             )
     for deployment in deployments:
-        spec, status = deployment.get("spec") or {}, deployment.get("status") or {}
-        wanted = int(spec.get("replicas", 1))
-        if not wanted:
-            name = facts.key(deployment)
-            yield STOPPED.found(f"Deployment {name} is scaled to 0", name)
-        yield from _ready(
-            "Deployment", deployment, wanted, status.get("readyReplicas"),
-            status.get("updatedReplicas"),
-        )  # fmt: skip
+        yield from readiness("Deployment", deployment)
     for daemon in daemons:
-        status = daemon.get("status") or {}
-        yield from _ready(
-            "DaemonSet", daemon, int(status.get("desiredNumberScheduled") or 0),
-            status.get("numberReady"), status.get("updatedNumberScheduled"),
-        )  # fmt: skip
+        yield from readiness("DaemonSet", daemon)
     yield from _mixed((*deployments, *daemons))
 
 
 def _is_part(known: facts.Facts, workload: facts.Raw) -> bool:
     namespace = (workload.get("metadata") or {}).get("namespace")
     return facts.is_ours(workload) and namespace == known.namespace
+
+
+def readiness(kind: str, workload: facts.Raw) -> Iterator[findings.Finding]:
+    """Look whether the pods of a Deployment or DaemonSet are ready."""
+    spec, status = workload.get("spec") or {}, workload.get("status") or {}
+    if kind == "Deployment":
+        wanted = int(spec.get("replicas", 1))
+        if not wanted:
+            name = facts.key(workload)
+            yield STOPPED.found(f"Deployment {name} is scaled to 0", name)
+        counts = status.get("readyReplicas"), status.get("updatedReplicas")
+    else:
+        wanted = int(status.get("desiredNumberScheduled") or 0)
+        counts = status.get("numberReady"), status.get("updatedNumberScheduled")
+    yield from _ready(kind, workload, wanted, *counts)
 
 
 def _ready(

@@ -37,6 +37,7 @@ class Life:
     calls: list
     called: dict
     removed: str
+    tested: str
     left: list
 
 
@@ -132,9 +133,12 @@ async def lived(plane, mode, kubectl, folder, version):
         await it.install(text, mode)
         mutated, bound = await days.used(it)
         findings = await it.examined(*ON_THE_HOST[mode])
+        tested = await it.tested()
         await rare(it, mode)
         removed = await it.uninstall()
         left = [*await it.left(), *await still_waits(it)]
         await days.cleared(it)
     calls = audit.read(plane.audit_log, start)
-    return Life(mode, it.documents, mutated, bound, findings, calls, it.called, removed, left)
+    return Life(
+        mode, it.documents, mutated, bound, findings, calls, it.called, removed, tested, left
+    )
