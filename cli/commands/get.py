@@ -2,9 +2,9 @@
 
 import argparse
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from cli import clusters, watching
+from cli import clusters, scope, watching
 from cli.output import answers, terminal
 from cli.quota import cluster, table
 from cli.snapshot import reader
@@ -22,9 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="ElasticQuotas of all three API groups with what they use, borrow and lend",
     )
     quota.add_argument("names", nargs="*", metavar="NAME", help="only these quotas")
-    where = quota.add_mutually_exclusive_group()
-    where.add_argument("-A", "--all-namespaces", action="store_true", help="of all namespaces")
-    where.add_argument("-n", "--namespace", default="default", help="default: %(default)s")
+    scope.add_arguments(quota, "quotas")
     clusters.add_output(quota)
     reader.add_arguments(quota, namespace_alias=False)
     watching.add_arguments(quota)
@@ -43,36 +41,40 @@ def _show(chosen: argparse.Namespace) -> int:
         return entry.FAILED
     found = cluster.build(snapshot)
     every = table.rows(found)
-    shown = _chosen(every, chosen)
+    asked = scope.of(chosen)
+    shown = _chosen(every, frozenset(chosen.names), asked, cluster.labels(snapshot))
     notes = (*found.notes, *found.forest.conflicts())
     if answers.is_document(chosen.output):
         answers.show(chosen.output, table.document(shown, notes))
     else:
         if shown:
-            terminal.lines(table.lines(shown))
+            terminal.lines(table.lines(shown, wide=chosen.output == "wide"))
         for note in notes:
             terminal.warn(f"note: {note}")
-    return _missing(every, shown, chosen)
+    return _missing(every, shown, chosen.names, asked)
 
 
-def _chosen(every: Sequence[table.Row], chosen: argparse.Namespace) -> tuple[table.Row, ...]:
-    wanted = frozenset(chosen.names)
+def _chosen(
+    every: Sequence[table.Row],
+    wanted: Collection[str],
+    asked: scope.Scope,
+    labels: Mapping[tuple[str, str, str], Mapping[str, str]],
+) -> tuple[table.Row, ...]:
     return tuple(
         row
         for row in every
-        if (chosen.all_namespaces or row.namespace == chosen.namespace)
+        if asked.takes(row.namespace, labels.get((row.api_version, row.namespace, row.name), {}))
         and (not wanted or row.name in wanted)
     )
 
 
 def _missing(
-    every: Sequence[table.Row], shown: Sequence[table.Row], chosen: argparse.Namespace
+    every: Sequence[table.Row], shown: Sequence[table.Row], names: Sequence[str], asked: scope.Scope
 ) -> int:
     """Say which quotas there are not; return the exit code."""
-    absent = [name for name in chosen.names if name not in {row.name for row in shown}]
+    absent = [name for name in names if name not in {row.name for row in shown}]
     for name in absent:
         terminal.warn(f"koord get: {table.unknown(name, [row.name for row in every])}")
     if not shown and not absent:
-        where = "" if chosen.all_namespaces else f" in namespace {chosen.namespace}; -A shows all"
-        terminal.warn(f"no ElasticQuota{where}")
+        terminal.warn(f"no ElasticQuota{asked.place}")
     return entry.FAILED if absent else entry.OK

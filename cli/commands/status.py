@@ -2,14 +2,16 @@
 
 import argparse
 import asyncio
+import dataclasses
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from rich import console
 
 from api import resources
-from cli import clusters, watching
+from cli import clusters, scope, watching
 from cli.devices import reader as device_reader
 from cli.devices import table
 from cli.gangs import cluster as gang_cluster
@@ -24,12 +26,15 @@ from kube.client import client as clients
 from kube.client import errors
 from process.runtime import clock, entry
 
+_WIDE: Final = "wide"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `koord status`."""
     clusters.add_arguments(parser)
-    clusters.add_installation(parser)
+    clusters.add_installation(parser, alias=False)
     clusters.add_output(parser)
+    scope.add_arguments(parser, "nodes, of Reservations or of gangs", every=True)
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument(
         "--devices",
@@ -77,22 +82,27 @@ def _show(chosen: argparse.Namespace) -> int:
         return entry.FAILED
     if answers.is_document(chosen.output):
         answers.show(chosen.output, overview.as_json(shown))
-    elif sys.stdout.isatty():
+    elif sys.stdout.isatty() and chosen.output != _WIDE:
         console.Console().print(tables.render(shown, "koord"))
     else:
-        terminal.lines(tables.lines(shown))
+        terminal.lines(tables.lines(shown, wide=chosen.output == _WIDE))
     return entry.OK
 
 
 async def _devices(chosen: argparse.Namespace) -> int:
+    asked = scope.of(chosen)
     access = await clusters.connect(chosen)
     async with clients.Client(access, clock=clock.SystemClock(), user_agent="koord-status") as kube:
         found, notes = await device_reader.read(kube)
+        chosen_nodes = await scope.named(kube, asked, resources.NODES)
+    if chosen_nodes is not None:
+        nodes = tuple(node for node in found.nodes if ("", node.name) in chosen_nodes)
+        found = dataclasses.replace(found, nodes=nodes)
     if answers.is_document(chosen.output):
         answers.show(chosen.output, table.document(found, notes))
         return entry.OK
     if any(node.rows for node in found.nodes) or found.unreadable:
-        terminal.lines(table.lines(found))
+        terminal.lines(table.lines(found, wide=chosen.output == _WIDE))
     else:
         terminal.warn("no node has a Device object that lists devices")
     for note in notes:
@@ -102,28 +112,32 @@ async def _devices(chosen: argparse.Namespace) -> int:
 
 async def _reservations(chosen: argparse.Namespace) -> int:
     wanted = (resources.RESERVATIONS, resources.PODS, resources.NODES)
+    asked = scope.of(chosen)
     found = reserved.build(await _objects(chosen, wanted))
+    found = found.only(lambda one: asked.takes("", one.written.metadata.labels))
     if answers.is_document(chosen.output):
         answers.show(chosen.output, reservations.document(found))
         return entry.OK
-    if found.found:
-        terminal.lines(reservations.lines(found))
+    if found.listed:
+        terminal.lines(reservations.lines(found, wide=chosen.output == _WIDE))
     else:
-        terminal.warn("there is no Reservation")
+        terminal.warn(f"there is no Reservation{asked.place}")
     for note in found.notes:
         terminal.warn(f"note: {note}")
     return entry.OK
 
 
 async def _gangs(chosen: argparse.Namespace) -> int:
+    asked = scope.of(chosen)
     found = gang_cluster.build(await _objects(chosen, gang_cluster.RESOURCES))
+    found = found.only(lambda one: asked.takes(one.declared.namespace, one.labels))
     if answers.is_document(chosen.output):
         answers.show(chosen.output, gangs.document(found))
         return entry.OK
-    if found.gangs:
-        terminal.lines(gangs.lines(found))
+    if found.listed:
+        terminal.lines(gangs.lines(found, wide=chosen.output == _WIDE))
     else:
-        terminal.warn("there is no gang")
+        terminal.warn(f"there is no gang{asked.place}")
     for note in found.notes:
         terminal.warn(f"note: {note}")
     return entry.OK
@@ -141,6 +155,9 @@ async def _objects(
 
 
 async def _once(chosen: argparse.Namespace) -> overview.Picture:
+    asked = scope.of(chosen)
     access = await clusters.connect(chosen)
     async with clients.Client(access, clock=clock.SystemClock(), user_agent="koord-status") as kube:
-        return await overview_reader.read(kube, chosen.koord_namespace)
+        picture = await overview_reader.read(kube, chosen.koord_namespace)
+        nodes = await scope.named(kube, asked, resources.NODES)
+    return overview.only(picture, nodes, asked.holds)

@@ -2,7 +2,7 @@
 
 import argparse
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -12,9 +12,8 @@ from api.koordinator.metadata import qos
 from api.koordinator.metrics import nodemetric
 from api.kubernetes import core
 from api.wire import quantity
-from cli import clusters, reading, watching
-from cli.doctor.checkup import facts
-from cli.output import answers, terminal
+from cli import clusters, reading, scope, watching
+from cli.output import answers, columns, terminal
 from cli.view import overview, overview_reader
 from domain.pods import resources as amounts
 from kube.client import client as clients
@@ -23,19 +22,28 @@ from process.runtime import clock as clocks
 from process.runtime import entry
 
 _NONE: Final = "-"
-_HEADS: Final = {
+_COLUMNS: Final[Mapping[str, tuple[columns.Column, ...]]] = {
     "nodes": (
-        "NODE", "CPU", "REQUESTED", "USED", "LENT", "BORROWED",
-        "MEMORY", "REQUESTED", "USED", "LENT", "BORROWED", "PODS",
+        *columns.left("NODE"),
+        *columns.right("CPU", "REQUESTED", "USED"),
+        columns.Column("USED %", right=True, wide=True),
+        *columns.right("LENT", "BORROWED", "MEMORY", "REQUESTED", "USED"),
+        columns.Column("USED %", right=True, wide=True),
+        *columns.right("LENT", "BORROWED", "PODS"),
     ),
     "pods": (
-        "NAMESPACE", "POD", "NODE", "QOS", "CPU REQUESTED", "USED", "BORROWED",
-        "MEMORY REQUESTED", "USED", "BORROWED",
+        *columns.left("NAMESPACE", "POD", "NODE", "QOS"),
+        *columns.more("BAND", "PHASE"),
+        *columns.right("CPU REQUESTED", "USED", "BORROWED"),
+        *columns.right("MEMORY REQUESTED", "USED", "BORROWED"),
     ),
     "quotas": (
-        "NAMESPACE", "QUOTA", "RESOURCE", "USED", "ENTITLED", "GUARANTEED", "BORROWED", "LENT",
+        *columns.left("NAMESPACE", "QUOTA"),
+        *columns.more("PARENT", "TREE"),
+        *columns.left("RESOURCE"),
+        *columns.right("USED", "ENTITLED", "GUARANTEED", "BORROWED", "LENT"),
     ),
-}  # fmt: skip
+}
 Row = dict[str, Any]
 
 
@@ -46,15 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "by them. Documents count cpu in milli-cores and memory in bytes. Exit code: 0 shown, 1 "
         "the API server cannot be reached, 2 bad arguments."
     )
-    parser.add_argument("what", choices=tuple(_HEADS), nargs="?", default="nodes")
-    where = parser.add_mutually_exclusive_group()
-    where.add_argument("-A", "--all-namespaces", action="store_true", help="of all namespaces")
-    where.add_argument(
-        "-n", "--namespace", default="default", metavar="NAMESPACE", help="namespace of the pod"
-    )
-    parser.add_argument(
-        "-l", "--selector", default="", metavar="LABELS", help="labels of nodes, pods or quotas"
-    )
+    parser.add_argument("what", choices=tuple(_COLUMNS), nargs="?", default="nodes")
+    scope.add_arguments(parser, "nodes, pods or quotas")
     watching.add_arguments(parser)
     clusters.add_arguments(parser)
     clusters.add_installation(parser, alias=False)
@@ -84,24 +85,20 @@ async def _shown(chosen: argparse.Namespace) -> None:
 
 async def rows(kube: clients.Client, chosen: argparse.Namespace) -> list[Row]:
     """Return what is shown as plain data."""
-    namespace = "" if chosen.all_namespaces else chosen.namespace
+    asked = scope.of(chosen)
     if chosen.what == "pods":
-        return await _pods(kube, namespace, chosen.selector)
+        return await _pods(kube, asked)
     picture = await overview_reader.read(kube, chosen.koord_namespace)
     if chosen.what == "nodes":
-        wanted = await _named(kube, resources.NODES, "", chosen.selector)
-        return [_node(row) for row in picture.nodes if wanted is None or row.name in wanted]
-    return await _quotas(kube, picture, namespace, chosen.selector)
-
-
-async def _named(
-    kube: clients.Client, resource: resources.Resource, namespace: str, selector: str
-) -> frozenset[str] | None:
-    """Return the names that a selector chooses; None where none is given."""
-    if not selector:
-        return None
-    found = (await kube.list(resource, namespace, labels=selector)).items
-    return frozenset(reading.either("", facts.name, raw) for raw in found)
+        named = await scope.named(kube, asked, resources.NODES)
+        return [_node(row) for row in picture.nodes if named is None or ("", row.name) in named]
+    named = await scope.named(kube, asked, *resources.QUOTA_RESOURCES)
+    return [
+        row
+        for row in overview.as_json(picture)["quotas"]
+        if asked.holds(row["namespace"])
+        and (named is None or (row["namespace"], row["name"]) in named)
+    ]
 
 
 def _node(row: overview.NodeRow) -> Row:
@@ -118,28 +115,12 @@ def _node(row: overview.NodeRow) -> Row:
     }
 
 
-async def _quotas(
-    kube: clients.Client, picture: overview.Picture, namespace: str, selector: str
-) -> list[Row]:
-    wanted: set[str] = set()
-    for resource in resources.QUOTA_RESOURCES if selector else ():
-        try:
-            wanted |= await _named(kube, resource, namespace, selector) or frozenset()
-        except (errors.NotFound, errors.Forbidden):
-            continue
-    return [
-        row
-        for row in overview.as_json(picture)["quotas"]
-        if namespace in ("", row["namespace"]) and (not selector or row["name"] in wanted)
-    ]
-
-
-async def _pods(kube: clients.Client, namespace: str, selector: str) -> list[Row]:
+async def _pods(kube: clients.Client, asked: scope.Scope) -> list[Row]:
     used: dict[str, dict[str, int]] = {}
     for raw in (await kube.list(resources.NODE_METRICS)).items:
         used |= reading.either({}, _measured, overview_reader.read_metric(raw))
     found = []
-    for raw in (await kube.list(resources.PODS, namespace, labels=selector)).items:
+    for raw in (await kube.list(resources.PODS, asked.namespace, labels=asked.text)).items:
         row = reading.either(None, _pod, raw, used)
         if row is not None:
             found.append(row)
@@ -166,6 +147,8 @@ def _pod(raw: Any, used: Mapping[str, Mapping[str, int]]) -> Row | None:
         "namespace": pod.metadata.namespace,
         "node": pod.spec.node_name,
         "qos": str(qos.of_pod(pod)),
+        "band": str(qos.band_of_pod(pod) or ""),
+        "phase": pod.status.phase,
     }
     for name, batch in ((names.CPU, names.BATCH_CPU), (names.MEMORY, names.BATCH_MEMORY)):
         row[name] = {
@@ -184,37 +167,32 @@ def show(what: str, found: Sequence[Row], output: str) -> None:
     if not found:
         terminal.warn(f"there are no {what} to show; -A shows those of all namespaces")
         return
-    cells = [line for row in found for line in _CELLS[what](row)]
-    lines = [_HEADS[what], *cells]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    texts = _TEXTS[what]
-    for line in lines:
-        terminal.lines(
-            [
-                "  ".join(
-                    text.ljust(width) if i < texts else text.rjust(width)
-                    for i, (text, width) in enumerate(zip(line, widths, strict=True))
-                ).rstrip()
-            ]
-        )
-    terminal.say()
+    cells = (line for row in found for line in _CELLS[what](row))
+    terminal.lines(columns.lines(_COLUMNS[what], cells, wide=output == "wide"))
 
 
 def _node_cells(row: Row) -> Iterable[tuple[str, ...]]:
-    figures = ("allocatable", "requested", "used", "lent", "borrowed")
-    cpu, memory = row["cpu"], row["memory"]
     yield (
         str(row["name"]),
-        *(_cores(cpu[one]) for one in figures),
-        *(_gibibytes(memory[one]) for one in figures),
+        *_gauge_cells(row["cpu"], _cores),
+        *_gauge_cells(row["memory"], _gibibytes),
         str(row["pods"]),
     )
+
+
+def _gauge_cells(
+    gauge: Mapping[str, int | None], written: Callable[[int | None], str]
+) -> Iterator[str]:
+    yield from (written(gauge[one]) for one in ("allocatable", "requested", "used"))
+    used, whole = gauge["used"], gauge["allocatable"]
+    yield _NONE if used is None or not whole else f"{100 * used // whole}%"
+    yield from (written(gauge[one]) for one in ("lent", "borrowed"))
 
 
 def _pod_cells(row: Row) -> Iterable[tuple[str, ...]]:
     figures = ("requested", "used", "borrowed")
     yield (
-        *(str(row[one] or _NONE) for one in ("namespace", "name", "node", "qos")),
+        *(str(row[one] or _NONE) for one in ("namespace", "name", "node", "qos", "band", "phase")),
         *(_cores(row["cpu"][one]) for one in figures),
         *(_gibibytes(row["memory"][one]) for one in figures),
     )
@@ -225,11 +203,11 @@ def _quota_cells(row: Row) -> Iterable[tuple[str, ...]]:
     kinds = sorted({kind for one in figures for kind in row.get(one) or {}})
     for kind in kinds:
         amounts_of = (str((row.get(one) or {}).get(kind, _NONE)) for one in figures)
-        yield (row["namespace"] or _NONE, row["name"], kind, *amounts_of)
+        more = (row["parent"] or _NONE, row["tree"] or _NONE)
+        yield (row["namespace"] or _NONE, row["name"], *more, kind, *amounts_of)
 
 
 _CELLS: Final = {"nodes": _node_cells, "pods": _pod_cells, "quotas": _quota_cells}
-_TEXTS: Final = {"nodes": 1, "pods": 4, "quotas": 3}
 
 
 def _cores(milli: int | None) -> str:

@@ -6,11 +6,15 @@ from typing import Any, Final
 from api import names
 from api.wire import quantity
 from cli.devices import cluster
+from cli.output import columns
 from domain.devices import device_report, pod_holdings
 
 COLUMNS: Final = (
-    "NODE", "TYPE", "MINOR", "MODEL", "HEALTH", "TOTAL", "USED", "FREE", "HELD BY",
-)  # fmt: skip
+    *columns.left("NODE", "TYPE", "MINOR", "MODEL", "HEALTH", "TOTAL", "USED", "FREE"),
+    *columns.more("ID", "BUS ID"),
+    columns.Column("HELD BY", narrow=True),
+    *columns.more("HELD BY"),
+)
 _NONE: Final = "-"
 _LONGEST: Final = 40
 """Characters of a type or model in a line."""
@@ -19,13 +23,10 @@ _MOST_HOLDERS: Final = 4
 _PERCENT: Final = (names.GPU_CORE, names.GPU_MEMORY_RATIO, names.RDMA, names.FPGA)
 
 
-def lines(found: cluster.ClusterDevices) -> Iterator[str]:
+def lines(found: cluster.ClusterDevices, *, wide: bool = False) -> Iterator[str]:
     """Yield a line per device, then the problems with their remedies."""
-    cells = [COLUMNS, *(_cells(node.name, row) for node in found.nodes for row in node.rows)]
-    widths = [max(len(line[i]) for line in cells) for i in range(len(COLUMNS))]
-    for line in cells:
-        padded = (text.ljust(width) for text, width in zip(line, widths, strict=True))
-        yield "  ".join(padded).rstrip()
+    rows = (_cells(node.name, row) for node in found.nodes for row in node.rows)
+    yield from columns.lines(COLUMNS, rows, wide=wide)
     for node in found.nodes:
         for problem in node.problems:
             yield f"problem: {problem.text}"
@@ -46,7 +47,10 @@ def _cells(node: str, row: device_report.Row) -> tuple[str, ...]:
         _amounts(device.total),
         _amounts(row.used),
         _amounts(row.free),
-        _holders(row),
+        device.id[:_LONGEST] or _NONE,
+        device.bus_id[:_LONGEST] or _NONE,
+        _holders(row, _MOST_HOLDERS),
+        _holders(row, len(row.shares)),
     )
 
 
@@ -66,10 +70,10 @@ def _amounts(amounts: Mapping[str, int]) -> str:
     return " ".join(parts) or _NONE
 
 
-def _holders(row: device_report.Row) -> str:
-    told = [f"{share.holding.key} {share.percent}%" for share in row.shares[:_MOST_HOLDERS]]
-    if len(row.shares) > _MOST_HOLDERS:
-        told.append(f"and {len(row.shares) - _MOST_HOLDERS} more")
+def _holders(row: device_report.Row, most: int) -> str:
+    told = [f"{share.holding.key} {share.percent}%" for share in row.shares[:most]]
+    if len(row.shares) > most:
+        told.append(f"and {len(row.shares) - most} more")
     told += [f"ResourceClaim {claim}" for claim in row.claims]
     return ", ".join(told) or _NONE
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -127,6 +127,13 @@ class Gang:
         return bool(self.members) and not self.present and not self.count(LEAVES)
 
     @property
+    def labels(self) -> Mapping[str, str]:
+        """Return the labels of its PodGroup; without one, those of its first member."""
+        if self.written is not None:
+            return self.written.metadata.labels
+        return self.members[0].pod.metadata.labels if self.members else {}
+
+    @property
     def phase(self) -> str:
         """Return the phase of its PodGroup, empty without one."""
         return self.written.status.phase if self.written is not None else ""
@@ -163,6 +170,18 @@ class Cluster:
     now: float
     notes: tuple[str, ...] = ()
     """What could not be read."""
+    hidden: frozenset[str] = frozenset()
+    """Gangs that nobody asked for, by id."""
+
+    def only(self, takes: Callable[[Gang], bool]) -> "Cluster":
+        """Return the same, of which fewer gangs are listed."""
+        hidden = frozenset(name for name, one in self.gangs.items() if not takes(one))
+        return dataclasses.replace(self, hidden=hidden)
+
+    @property
+    def listed(self) -> list[Gang]:
+        """Return the gangs that somebody asked for."""
+        return [one for name, one in self.gangs.items() if name not in self.hidden]
 
     def named(self, name: str) -> Gang | None:
         """Return a gang by namespace/name; one of Kubernetes' own only where no other has it."""

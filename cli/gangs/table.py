@@ -5,18 +5,14 @@ from typing import Any, Final
 
 from api.wire import durations
 from cli.gangs import cluster as clusters
+from cli.output import columns
 from domain.gangs import declaration, option_texts
 
 COLUMNS: Final = (
-    "NAME",
-    "STATE",
-    "MIN",
-    "MEMBERS",
-    "PLACES",
-    "BOUND",
-    "NODES",
-    "SINCE",
-    "MESSAGE",
+    *columns.left("NAME", "STATE", "MIN", "MEMBERS", "PLACES", "BOUND", "NODES", "SINCE"),
+    *columns.more("PHASE", "NODE NAMES"),
+    columns.Column("MESSAGE", narrow=True),
+    *columns.more("MESSAGE"),
 )
 WAITING, PLANNED, RUNNING = "Waiting", "Planned", "Running"
 BELOW, ENDED, EMPTY = "BelowMinimum", "Ended", "Empty"
@@ -45,13 +41,10 @@ def waits_for(found: clusters.Cluster, gang: clusters.Gang) -> str:
     return said.message if said is not None else ""
 
 
-def lines(found: clusters.Cluster) -> Iterator[str]:
+def lines(found: clusters.Cluster, *, wide: bool = False) -> Iterator[str]:
     """Yield a line per gang, the totals, and what is wrong with its remedy."""
-    cells = [COLUMNS, *(_cells(found, one) for one in found.gangs.values())]
-    widths = [max(len(line[i]) for line in cells) for i in range(len(COLUMNS))]
-    for line in cells:
-        padded = (text.ljust(width) for text, width in zip(line, widths, strict=True))
-        yield "  ".join(padded).rstrip()
+    rows = (_cells(found, one) for one in found.listed)
+    yield from columns.lines(COLUMNS, rows, wide=wide)
     yield totals(found)
     for problem, remedy in problems(found):
         yield f"problem: {problem}"
@@ -59,7 +52,7 @@ def lines(found: clusters.Cluster) -> Iterator[str]:
 
 
 def _cells(found: clusters.Cluster, gang: clusters.Gang) -> tuple[str, ...]:
-    nodes = gang.nodes()
+    nodes, said = gang.nodes(), waits_for(found, gang)
     return (
         gang.name,
         state(gang),
@@ -69,7 +62,10 @@ def _cells(found: clusters.Cluster, gang: clusters.Gang) -> tuple[str, ...]:
         str(gang.placed),
         str(len(nodes)) if nodes else _NONE,
         ago(gang.since, found.now),
-        waits_for(found, gang)[:_LONGEST] or _NONE,
+        gang.phase or _NONE,
+        ",".join(sorted(nodes)) or _NONE,
+        said[:_LONGEST] or _NONE,
+        said or _NONE,
     )
 
 
@@ -86,18 +82,18 @@ def ago(since: float, now: float) -> str:
 def totals(found: clusters.Cluster) -> str:
     """Say in one line how many gangs there are in which state."""
     counts = dict.fromkeys(STATES, 0)
-    for one in found.gangs.values():
+    for one in found.listed:
         counts[state(one)] += 1
     listed = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-    gangs = f"{len(found.gangs)} gang{'s' * (len(found.gangs) != 1)}"
-    members = sum(len(one.present) for one in found.gangs.values())
-    placed = sum(one.placed for one in found.gangs.values())
+    gangs = f"{len(found.listed)} gang{'s' * (len(found.listed) != 1)}"
+    members = sum(len(one.present) for one in found.listed)
+    placed = sum(one.placed for one in found.listed)
     return f"{gangs}: {listed or 'none'}. {placed} of {members} members are bound."
 
 
 def problems(found: clusters.Cluster) -> Iterator[tuple[str, str]]:
     """Yield what cannot stay as it is, with what to do."""
-    for gang in found.gangs.values():
+    for gang in found.listed:
         yield from of_gang(gang)
 
 
@@ -131,7 +127,7 @@ def of_gang(gang: clusters.Gang) -> Iterator[tuple[str, str]]:
 def document(found: clusters.Cluster) -> dict[str, Any]:
     """Return the gangs as plain data."""
     return {
-        "items": [item(found, one) for one in found.gangs.values()],
+        "items": [item(found, one) for one in found.listed],
         "problems": [{"message": text, "remedy": remedy} for text, remedy in problems(found)],
         "notes": list(found.notes),
     }

@@ -16,6 +16,7 @@ from api.kubernetes import core
 from api.plugin_args import job
 from api.wire import durations
 from cli import reading
+from cli.doctor.checkup import facts
 from cli.snapshot import format as formats
 from domain.pods import resources as amounts
 from domain.quota import configuration, model
@@ -96,6 +97,19 @@ def build(snapshot: formats.Snapshot) -> Cluster:
         reclaims=enforces(snapshot, RECLAIM_SWITCH),
         notes=tuple(_notes(snapshot, odd)),
     )
+
+
+def labels(snapshot: formats.Snapshot) -> dict[tuple[str, str, str], Mapping[str, str]]:
+    """Return the labels of every quota by API version, namespace and name."""
+    found: dict[tuple[str, str, str], Mapping[str, str]] = {}
+    for resource in resources.QUOTA_RESOURCES:
+        for raw in snapshot.of(resource):
+            metadata = reading.either({}, facts.section, raw, "metadata")
+            key = (str(metadata.get("namespace") or ""), str(metadata.get("name") or ""))
+            found[resource.api_version, *key] = reading.either(
+                {}, facts.section, metadata, "labels"
+            )
+    return found
 
 
 def arguments(snapshot: formats.Snapshot) -> job.ElasticQuotaArgs:

@@ -8,16 +8,17 @@ from typing import Any, Final
 from api import names
 from api.koordinator import quota as quotas
 from api.wire import quantity
+from cli.output import columns
 from cli.quota import cluster as clusters
 from domain.quota.tree import standing as standings
 
 COLUMNS: Final = (
-    "NAMESPACE", "QUOTA", "GROUP", "PARENT", "RESOURCE",
-    "USED", "ENTITLED", "GUARANTEED", "CAP", "BORROWED", "LENT", "WAITING",
-)  # fmt: skip
+    *columns.left("NAMESPACE", "QUOTA", "GROUP", "PARENT"),
+    *columns.more("TREE", "PRIORITY", "WAITING PODS"),
+    *columns.left("RESOURCE"),
+    *columns.right("USED", "ENTITLED", "GUARANTEED", "CAP", "BORROWED", "LENT", "WAITING"),
+)
 FIGURES: Final = ("used", "entitled", "guaranteed", "cap", "borrowed", "lent", "waiting")
-_TEXTS: Final = 5
-"""Columns that hold text and stand to the left."""
 _NONE: Final = "-"
 _UNLIMITED: Final = 1 << 60
 """An amount that no cluster has: the default quota may use everything."""
@@ -113,22 +114,17 @@ def _waiting(cluster: clusters.Cluster) -> dict[str, int]:
     return found
 
 
-def lines(shown: Sequence[Row]) -> Iterator[str]:
+def lines(shown: Sequence[Row], *, wide: bool = False) -> Iterator[str]:
     """Yield the table as lines, then what is not counted."""
-    cells = [COLUMNS, *(line for row in shown for line in _cells(row))]
-    widths = [max(len(line[i]) for line in cells) for i in range(len(COLUMNS))]
-    for line in cells:
-        yield "  ".join(
-            text.ljust(width) if i < _TEXTS else text.rjust(width)
-            for i, (text, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
+    yield from columns.lines(COLUMNS, (line for row in shown for line in _cells(row)), wide=wide)
     for row in shown:
         if row.ignored:
             yield f"ignored: {row.api_version} {row.namespace}/{row.name}: {row.ignored}"
 
 
 def _cells(row: Row) -> Iterator[tuple[str, ...]]:
-    head = (row.namespace or _NONE, row.name, row.group, row.parent or _NONE)
+    more = (row.tree or _NONE, str(row.priority), str(row.waiting_pods))
+    head = (row.namespace or _NONE, row.name, row.group, row.parent or _NONE, *more)
     if row.standing is None:
         return
     keys = resources_of(row.standing)

@@ -1,7 +1,7 @@
 """What a snapshot says of Reservations, their owners and the pods that could use them. Pure."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -53,6 +53,18 @@ class Cluster:
     """What could not be read."""
     unmarked: tuple[usage.OwnerPod, ...] = ()
     """Pods that name a Reservation of this cluster, but are on another node."""
+    hidden: frozenset[str] = frozenset()
+    """Reservations that nobody asked for, by name."""
+
+    def only(self, takes: Callable[[Reserved], bool]) -> "Cluster":
+        """Return the same, of which fewer Reservations are listed."""
+        hidden = frozenset(name for name, one in self.found.items() if not takes(one))
+        return dataclasses.replace(self, hidden=hidden)
+
+    @property
+    def listed(self) -> list[Reserved]:
+        """Return the Reservations that somebody asked for."""
+        return [one for name, one in self.found.items() if name not in self.hidden]
 
     def waiting(self) -> Iterator[core.Pod]:
         """Yield pods without a node that are no stand-ins, by namespace/name."""

@@ -5,10 +5,16 @@ from typing import Any, Final
 
 from api.koordinator import scheduling
 from api.wire import durations, quantity
+from cli.output import columns
 from cli.reservations import cluster as clusters
 from domain.reservations import usage
 
-COLUMNS: Final = ("NAME", "PHASE", "NODE", "RESERVED", "USED", "LEFT", "OWNERS", "ENDS", "REASON")
+COLUMNS: Final = (
+    *columns.left("NAME", "PHASE", "NODE", "RESERVED", "USED", "LEFT", "OWNERS", "ENDS"),
+    *columns.more("POLICY", "OWNER PODS"),
+    columns.Column("REASON", narrow=True),
+    *columns.more("REASON"),
+)
 _NONE: Final = "-"
 _LONGEST: Final = 80
 """Characters of a reason in a line."""
@@ -17,13 +23,10 @@ _MOST: Final = 3
 _ORDER: Final = {"cpu": 0, "memory": 1}
 
 
-def lines(found: clusters.Cluster) -> Iterator[str]:
+def lines(found: clusters.Cluster, *, wide: bool = False) -> Iterator[str]:
     """Yield a line per Reservation, the totals, and what is wrong with its remedy."""
-    cells = [COLUMNS, *(_cells(one, found.now) for one in found.found.values())]
-    widths = [max(len(line[i]) for line in cells) for i in range(len(COLUMNS))]
-    for line in cells:
-        padded = (text.ljust(width) for text, width in zip(line, widths, strict=True))
-        yield "  ".join(padded).rstrip()
+    rows = (_cells(one, found.now) for one in found.listed)
+    yield from columns.lines(COLUMNS, rows, wide=wide)
     yield totals(found)
     for problem, remedy in problems(found):
         yield f"problem: {problem}"
@@ -42,7 +45,10 @@ def _cells(one: clusters.Reserved, now: float) -> tuple[str, ...]:
         amounts(used.left) if live else _NONE,
         _owners(one),
         _NONE if ended(one) else remaining(used.ends_at, now),
+        one.written.policy or _NONE,
+        ",".join(owner.key for owner in used.owners) or _NONE,
         one.why[:_LONGEST] or _NONE,
+        one.why or _NONE,
     )
 
 
@@ -83,9 +89,9 @@ def remaining(ends_at: float | None, now: float) -> str:
 
 def totals(found: clusters.Cluster) -> str:
     """Say in one line how many there are and what they keep that no owner uses."""
-    total = usage.totals(one.usage for one in found.found.values())
+    total = usage.totals(one.usage for one in found.listed)
     phases = ", ".join(f"{count} {phase}" for phase, count in total.phases.items() if count)
-    said = [f"{len(found.found)} Reservations: {phases or 'none'}."]
+    said = [f"{len(found.listed)} Reservations: {phases or 'none'}."]
     if total.reserved:
         said.append(
             f"Reserved {amounts(total.reserved)}; owners use {amounts(total.allocated)}; unused "
@@ -100,7 +106,7 @@ def totals(found: clusters.Cluster) -> str:
 def problems(found: clusters.Cluster) -> Iterator[tuple[str, str]]:
     """Yield what cannot stay as it is, with what to do."""
     known = {one.usage.uid for one in found.found.values()}
-    for one in found.found.values():
+    for one in found.listed:
         yield from _wrong(one, found.now)
     for pod in found.pods.values():
         uid = clusters.stands_for(pod)
@@ -135,9 +141,9 @@ def _wrong(one: clusters.Reserved, now: float) -> Iterator[tuple[str, str]]:
 
 def document(found: clusters.Cluster) -> dict[str, Any]:
     """Return the Reservations as plain data; amounts as Kubernetes quantities."""
-    total = usage.totals(one.usage for one in found.found.values())
+    total = usage.totals(one.usage for one in found.listed)
     return {
-        "items": [item(one) for one in found.found.values()],
+        "items": [item(one) for one in found.listed],
         "totals": {
             "phases": dict(total.phases),
             "reserved": quantity.texts(total.reserved),

@@ -1,7 +1,7 @@
 """The state of the cluster in one picture: what nodes have, request, use and lend."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from api import names
@@ -132,6 +132,20 @@ def take(
         switched=_switched(maps.switches, nodes),
         configured=scheduler_arguments.told(maps.arguments),
         unreadable=tuple(left_out),
+    )
+
+
+def only(
+    picture: Picture,
+    nodes: Collection[tuple[str, str]] | None,
+    holds: Callable[[str], bool],
+) -> Picture:
+    """Return what a picture says of these nodes, None for all, and of the namespaces that hold."""
+    return dataclasses.replace(
+        picture,
+        nodes=tuple(row for row in picture.nodes if nodes is None or ("", row.name) in nodes),
+        pending=tuple(row for row in picture.pending if holds(row.key.partition("/")[0])),
+        quotas=tuple(row for row in picture.quotas if holds(row.namespace)),
     )
 
 

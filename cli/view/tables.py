@@ -1,11 +1,11 @@
 """The picture of the cluster as a table for a terminal, or as plain lines."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from rich import box, console, table, text
 
 from cli.doctor.checkup import findings
-from cli.output import cells
+from cli.output import cells, columns
 from cli.quota import table as quota_table
 from cli.view import overview
 
@@ -21,6 +21,12 @@ COLUMNS = (
     "BATCH",
     "MEM USED",
     "PODS",
+)
+
+
+LINE_COLUMNS = (
+    *columns.left("NODE", "CAPACITY", *COLUMNS[2:]),
+    *columns.more("READY", "MEM CAPACITY", "MEM REQ", "MEM LENT", "MEM BATCH"),
 )
 
 
@@ -73,36 +79,38 @@ def render(shown: overview.Picture, title: str) -> console.Group:
     return console.Group(*switched, *said, *odd, nodes, legend, pending, *quotas)
 
 
-def lines(shown: overview.Picture) -> Iterator[str]:
-    """Write the picture as lines without colour or cursor movement."""
+def lines(shown: overview.Picture, *, wide: bool = False) -> Iterator[str]:
+    """Write the picture as lines without colour or cursor movement; `wide` leaves nothing out."""
     yield from (f"switch: {sentence}" for sentence in shown.switched)
     yield from (f"plug-ins: {sentence}" for sentence in shown.configured)
     yield from _unreadable(shown)
-    rows: list[Sequence[str]] = [("NODE", "CAPACITY", *COLUMNS[2:])]
-    rows += [(row.name, overview.cores(row.cpu.capacity), *_cells(row)) for row in shown.nodes]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    rows = (
+        (row.name, overview.cores(row.cpu.capacity), *_cells(row), *_more_cells(row))
+        for row in shown.nodes
+    )
+    yield from columns.lines(LINE_COLUMNS, rows, wide=wide)
     yield (
         f"{shown.running} pods running, {shown.batch_running} of them batch; "
         f"{len(shown.pending)} pending"
     )
-    for waiting in shown.pending[:MOST_PENDING]:
+    most = len(shown.pending) if wide else MOST_PENDING
+    for waiting in shown.pending[:most]:
         yield f"  {waiting.key} asks {waiting.asks}: {waiting.reason}"
-    if len(shown.pending) > MOST_PENDING:
-        yield f"  and {len(shown.pending) - MOST_PENDING} more"
-    yield from _quotas(shown)
+    if len(shown.pending) > most:
+        yield f"  and {len(shown.pending) - most} more"
+    yield from _quotas(shown, wide=wide)
 
 
-def _quotas(shown: overview.Picture) -> Iterator[str]:
+def _quotas(shown: overview.Picture, *, wide: bool = False) -> Iterator[str]:
     """Yield what each quota uses, borrows and lends; those with waiting pods come first."""
     if not shown.quotas:
         return
     ordered = sorted(shown.quotas, key=lambda row: -row.waiting_pods)
     yield ""
-    yield from quota_table.lines(ordered[:MOST_QUOTAS])
-    if len(ordered) > MOST_QUOTAS:
-        yield f"and {len(ordered) - MOST_QUOTAS} more quotas: koord get quota -A"
+    most = len(ordered) if wide else MOST_QUOTAS
+    yield from quota_table.lines(ordered[:most], wide=wide)
+    if len(ordered) > most:
+        yield f"and {len(ordered) - most} more quotas: koord get quota -A"
 
 
 def _unreadable(shown: overview.Picture) -> Iterator[str]:
@@ -122,3 +130,9 @@ def _cells(row: overview.NodeRow) -> tuple[str, ...]:
         memory,
         str(row.pods),
     )
+
+
+def _more_cells(row: overview.NodeRow) -> tuple[str, ...]:
+    memory = row.memory
+    amounts = (memory.capacity, memory.requested, memory.lent, memory.borrowed)
+    return ("yes" if row.ready else "no", *map(overview.gibibytes, amounts))

@@ -65,20 +65,21 @@ def test_an_older_name_of_an_option_works_and_says_the_present_one(capsys):
 
 
 COMMANDS = (
-    ("status",), ("doctor",), ("uninstall",), ("explain", "pod"), ("explain", "node"),
-    ("agent", "scorecard"), ("render", "in-place"), ("version",), ("render", "crds"),
-    ("render", "scheduler-config"), ("render", "dashboards"),
+    ("status",), ("top",), ("get", "quota"), ("doctor",), ("uninstall",), ("explain", "pod"),
+    ("explain", "node"), ("agent", "scorecard"), ("render", "in-place"), ("version",),
+    ("render", "crds"), ("render", "scheduler-config"), ("render", "dashboards"),
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_an_option_means_the_same_in_every_command(words, capsys):
-    """-n is the namespace of a pod, --koord-namespace that of the installation, -o a format."""
+    """-n is the namespace of what is meant, --koord-namespace our own, -o a format."""
     with pytest.raises(SystemExit):
         main.main([*words, "--help"])
     told = re.sub(r"\s+", " ", capsys.readouterr().out)
     if "-n " in told:
-        assert "-n NAMESPACE, --namespace NAMESPACE namespace of the pod" in told
+        meant = "what is listed" if "-A, " in told else "the pod"
+        assert f"-n NAMESPACE, --namespace NAMESPACE namespace of {meant}" in told
     if "--output" in told:
         assert "table|wide|json|yaml|name|jsonpath=..." in told
     assert "--koord-namespace" in told or words[0] in ("version", "render")

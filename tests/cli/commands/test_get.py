@@ -21,7 +21,8 @@ def a_quota(name, namespace, resource=SHORT, minimum="10", most="50", created=1.
         "metadata": {
             "name": name, "namespace": namespace, "uid": f"{resource.group}-{name}",
             "creationTimestamp": f"2026-07-01T12:00:{created:02.0f}Z",
-            "labels": {names.LABEL_QUOTA_PARENT: labels["parent"]} if labels else {},
+            "labels": {"tier" if key == "tier" else names.LABEL_QUOTA_PARENT: value
+                       for key, value in labels.items()},
         },
         "spec": {"min": {"cpu": minimum}, "max": {"cpu": most}},
     }  # fmt: skip
@@ -96,6 +97,38 @@ def test_a_namespace_or_names_choose(file, capsys):
     assert capsys.readouterr().out.count("\n") == 2
     assert main.main(["get", "quota", "-n", "empty", saved]) == 0
     assert "no ElasticQuota in namespace empty; -A shows all" in capsys.readouterr().err
+
+
+def test_labels_choose(file, capsys):
+    saved = file(
+        a_snapshot(
+            [a_quota("a", "one", tier="web"), a_quota("b", "two", tier="db"), a_quota("c", "one")]
+        )
+    )
+
+    def chosen(*words):
+        assert main.main(["get", "quota", saved, "-o", "name", *words]) == 0
+        return capsys.readouterr().out.split()
+
+    assert chosen("-A", "-l", "tier") == ["one/a", "two/b"]
+    assert chosen("-A", "-l", "tier in (db)") == ["two/b"]
+    assert chosen("-n", "one", "-l", "!tier") == ["one/c"]
+    assert chosen("-n", "one", "-l", "tier=db") == []
+    assert main.main(["get", "quota", saved, "-n", "one", "-l", "tier=db"]) == 0
+    said = capsys.readouterr().err
+    assert "no ElasticQuota with labels tier=db in namespace one; -A shows all" in said
+    with pytest.raises(SystemExit):
+        main.main(["get", "quota", saved, "-l", "tier in db"])
+    assert "unable to parse requirement" in capsys.readouterr().err
+
+
+def test_a_wide_table_has_tree_and_priority(file, capsys):
+    assert main.main(["get", "quota", "-A", "-o", "wide", file(TEAMS)]) == 0
+    head, *rows = capsys.readouterr().out.splitlines()
+    for word in ("TREE", "PRIORITY", "WAITING PODS", "RESOURCE"):
+        assert word in head
+    (row,) = (row.split() for row in rows if " team-b " in row)
+    assert row[4:8] == ["-", "0", "1", "cpu"]
 
 
 def test_an_unknown_name_gets_the_nearest_ones(file, capsys):

@@ -130,7 +130,31 @@ async def test_top_shows_what_is_requested_used_and_lent(served, capsys):
     assert row.split()[-6:] == ["4.0", "2.5", "0.0", "8.0Gi", "4.0Gi", "0.0Gi"]
     assert await run("top", "pods", "-A", "-o", "name") == 0
     assert capsys.readouterr().out.splitlines() == ["default/job", "default/web"]
+    assert await run("top", "nodes", "-o", "wide") == 0
+    head, row = capsys.readouterr().out.splitlines()
+    assert head.count("USED %") == 2
+    assert row.split()[4] == "18%"
+    assert await run("top", "pods", "-o", "wide") == 0
+    assert capsys.readouterr().out.splitlines()[0].split()[4:6] == ["BAND", "PHASE"]
     assert await run("top", "quotas", "-A") == 0
+
+
+async def test_status_shows_nodes_with_labels_and_pods_of_a_namespace(served, capsys):
+    admin, run = served
+    await filled(admin)
+    late = builders.a_pod("late", cpu="90")
+    late.pop("status", None)
+    late["metadata"] = {"name": "late", "namespace": "default"}
+    await admin.create(resources.PODS, late, "default")
+    assert await run("status") == 0
+    assert "default/late asks" in capsys.readouterr().out
+    assert await run("status", "-n", "other", "-l", "pool=x", "-o", "wide") == 0
+    said = capsys.readouterr().out
+    assert "default/late" not in said
+    assert "n1" in said
+    assert "MEM CAPACITY" in said
+    assert await run("status", "-l", "pool=y", "-o", "jsonpath={.nodes[*].name}") == 0
+    assert not capsys.readouterr().out.strip()
 
 
 async def test_diff_tells_what_settings_and_profiles_would_do(served, tmp_path, capsys):

@@ -41,6 +41,27 @@ def test_all_gangs_in_lines_and_as_a_document(run):
     assert (code, item["name"], item["waitsFor"]) == (0, "g", objects.FIRST)
 
 
+def test_namespace_and_labels_choose_gangs_and_wide_names_their_nodes(run):
+    elsewhere = objects.a_member("c", gang="other")
+    elsewhere["metadata"]["namespace"] = "team"
+    every = [objects.a_member("a"), objects.a_member("b"), elsewhere]
+
+    def named(*words):
+        code, told = run("status", "--gangs", "-o", "name", *words, of=every)
+        assert code == 0
+        return told.out.split()
+
+    assert named() == named("-A") == ["default/g", "team/other"]
+    assert named("-n", "team") == ["team/other"]
+    assert named("-l", "no=such") == []
+    _, told = run("status", "--gangs", "-n", "team", of=every)
+    assert told.out.splitlines()[-1].startswith("1 gang: ")
+    _, told = run("status", "--gangs", "-l", "no=such", of=every)
+    assert told.err == "there is no gang with labels no=such\n"
+    _, told = run("status", "--gangs", "-o", "wide", of=every)
+    assert "NODE NAMES" in told.out.splitlines()[0]
+
+
 def test_a_cluster_without_gangs_says_so(run):
     code, told = run("status", "--gangs")
     assert (code, told.err) == (0, "there is no gang\n")

@@ -67,6 +67,12 @@ async def test_what_waits_and_who_uses_it_reach_the_terminal(served, capsys):
     assert lines[1].startswith("late Pending - 6 - - 0 ")
     assert lines[2].startswith("r Available n1 6 2 4 1 ")
     assert lines[3].startswith("2 Reservations: 1 Pending, 1 Available. Reserved 6; owners use 2")
+    assert await run("status", "--reservations", "-l", "absent") == 0
+    assert "there is no Reservation with labels absent" in capsys.readouterr().err
+    assert await run("status", "--reservations", "-l", "!absent", "-o", "wide") == 0
+    head, _, row, *_ = capsys.readouterr().out.splitlines()
+    assert "OWNER PODS" in head
+    assert "default/a" in row
     assert await run("explain", "reservation", "late") == 0
     told = capsys.readouterr().out
     assert "Pod default/standing-late stands in for it at the scheduler." in told
