@@ -12,6 +12,7 @@ CONFIG_MAP_SCHEDULER: Final = "koord-scheduler-config"
 CONFIG_MAP_SWITCHES: Final = "koord-switches"
 CONFIG_MAP_DESCHEDULER: Final = "koord-descheduler-config"
 CONFIG_MAP_DESCHEDULER_MEMORY: Final = "koord-descheduler-memory"
+CONFIG_MAP_REPORT: Final = "koord-colocation-report"
 DEFAULT_NETWORK_TOPOLOGY: Final = "default"
 MANAGED_BY: Final = "Koordinator"
 INSTALLED: Final[Mapping[str, str]] = {"app.kubernetes.io/part-of": "koord"}

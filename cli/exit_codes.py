@@ -44,6 +44,7 @@ COMMANDS: Final[Mapping[str, Codes]] = {
     "explain": READS | {entry.FAILED: "the object does not exist, or something was not read"},
     "get": READS | {entry.FAILED: "a named object does not exist, or the cluster was not read"},
     "render": WRITES | {entry.BAD_SETTINGS: "bad arguments, or a file cannot be used"},
+    "report": READS | {entry.BAD_SETTINGS: "bad arguments, or what is asked has no figures"},
     "simulate": READS,
     "snapshot": READS | {entry.FAILED: "the cluster was not read or the file not written"},
     "status": READS,

@@ -20,6 +20,7 @@ from manager.admission import registration_controller as registration
 from manager.admission import term as guard
 from manager.console import informers as console_informers
 from manager.console import site as consoles
+from manager.daily_sums import term as daily_sums
 from manager.devices import term as devices
 from manager.explanation import term as expiry
 from manager.gangs import controller as pod_groups
@@ -106,6 +107,7 @@ class _Watched:
         self.reserving = _reservations(api, self.term, settings, clock, figures)
         self.networks = _networks(api, self.term, settings, clock, figures)
         self.gangs = _gangs(api, self.term, settings, clock, figures)
+        self._sums = _daily_sums(self.term, settings, clock)
         self.recommending = _recommendations(api, self.first, settings, clock)
         if self.recommending is not None:
             self.recommending.follow(self.term.asked, self.term.pods, self.term.metrics)
@@ -142,6 +144,8 @@ class _Watched:
             tasks.start("topology", lambda: networks.run(writer))
         if (repairing := self.gangs) is not None:
             tasks.start("gangs", lambda: repairing.run(writer))
+        if (summing := self._sums) is not None:
+            tasks.start("daily-sums", lambda: summing.run(reader))
         if (advising := self.recommending) is not None:
             tasks.start(
                 "recommendations", lambda: advising.run(writer, self._clock, self._registry)
@@ -287,6 +291,15 @@ def _shown(
         network=(lambda: ((), None)) if networks is None else networks.told,
     )
     return consoles.Console(api, shared, settings.console, clock, figures)
+
+
+def _daily_sums(
+    watched: term.Watched, settings: Settings, clock: clocks.Clock
+) -> daily_sums.DailySums | None:
+    if not settings.is_on(daily_sums.NAME):
+        return None
+    namespace = settings.config_namespace
+    return daily_sums.DailySums(watched.all_pods, watched.nodes, watched.metrics, namespace, clock)
 
 
 def _recommendations(

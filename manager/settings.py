@@ -22,6 +22,7 @@ CONTROLLERS = (
     "reservation",
     "topologystatus",
     "podgroup",
+    "dailysums",
 )
 """The controllers there are, by the names that settings use."""
 

@@ -287,7 +287,7 @@ class Reader:
             nodes=await surveyor.trimmed(resources.NODES, survey.node),
             pods=await surveyor.pods(),
             unreadable=surveyor.unreadable,
-            memory=await self._named(resources.CONFIG_MAPS, (removal.MEMORY,), own),
+            memory=await self._named(resources.CONFIG_MAPS, removal.MEMORIES, own),
             installed=[] if options.keep_installation else await self._installed(),
             settings=await self._named(resources.CONFIG_MAPS, removal.SETTINGS, own)
             if options.purge

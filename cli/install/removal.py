@@ -17,8 +17,8 @@ SETTINGS: Final = (
     names.CONFIG_MAP_GPU_TEMPLATES,
 )  # fmt: skip
 """What the owner of the cluster writes; kept unless everything is to go."""
-MEMORY: Final = names.CONFIG_MAP_DESCHEDULER_MEMORY
-"""What the descheduler remembers of moves."""
+MEMORIES: Final = (names.CONFIG_MAP_DESCHEDULER_MEMORY, names.CONFIG_MAP_REPORT)
+"""What the descheduler remembers of moves, and the manager of what colocation gave."""
 OURSELVES: Final = "uninstall"
 """Component of the pod that may be running this."""
 AGENT: Final = "agent"
@@ -297,7 +297,7 @@ def _installation(there: Inventory, options: Options) -> Iterator[Delete]:
         return
     for resource, item in there.installed:
         annotations = facts.meta(item, "annotations")
-        kept = {*SETTINGS, MEMORY}
+        kept = {*SETTINGS, *MEMORIES}
         is_setting = resource == resources.CONFIG_MAPS and facts.name(item) in kept
         if HELM in annotations or is_setting or _made_by_us(item):
             continue

@@ -1,0 +1,1 @@
+"""What colocation gave, as sums by day and team: small whatever happens. Pure."""

@@ -1,0 +1,1 @@
+"""Daily sums of what colocation gives, for `koord report`."""
