@@ -1,6 +1,9 @@
-"""Runs the kubectl commands of tutorials against the simulator, and says what kubectl would."""
+"""Runs the kubectl and koord commands of tutorials against the simulator."""
 
 import argparse
+import asyncio
+import contextlib
+import io
 import json
 import pathlib
 import re
@@ -9,6 +12,7 @@ import shlex
 import yaml
 
 from api import resources
+from cli import main
 
 ROOT = pathlib.Path(__file__).parents[2]
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
@@ -21,6 +25,12 @@ def commands(page):
         for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
             command, _, shown = part.partition("\n")
             yield command, shown.splitlines()
+
+
+def shows(shown, said):
+    """Whether a page may show these lines for what was said; a line of three dots is any lines."""
+    parts = [r"(?:.*\n)*?" if one == "..." else re.escape(one) + "\n" for one in shown]
+    return re.fullmatch("".join(parts), "".join(f"{line.rstrip()}\n" for line in said)) is not None
 
 
 def look_up(value, path):
@@ -45,10 +55,24 @@ class Console:
 
     async def run(self, command):
         """Run one command; returns the lines that it prints."""
+        while inner := re.search(r"\$\((.*)\)", command):
+            (said,) = await self.run(inner[1])
+            command = command.replace(inner[0], said)
         program, *words = shlex.split(command)
+        if program == "koord":
+            return await self._koord(words)
         assert program == "kubectl", f"the runner of tutorials does not know {program}"
         asked = self.parser.parse_intermixed_args(words)
         return await getattr(self, asked.verb)(asked)
+
+    async def _koord(self, words):
+        """Run our own command in a thread, as it makes an event loop of its own."""
+        file = self.world.plane.write_kubeconfig(self.world.folder / "kubeconfig")
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            code = await asyncio.to_thread(main.main, [*words, f"--kubeconfig={file}"])
+        assert code == 0, words
+        return said.getvalue().splitlines()
 
     async def apply(self, asked):
         """Create everything of a file."""
