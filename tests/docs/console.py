@@ -72,6 +72,8 @@ class Console:
         with contextlib.redirect_stdout(said):
             code = await asyncio.to_thread(main.main, [*words, f"--kubeconfig={file}"])
         assert code == 0, words
+        # Nobody types the next command at once, and a switch reaches the processes meanwhile.
+        await self.world.pass_time(5.0)
         return said.getvalue().splitlines()
 
     async def apply(self, asked):
@@ -120,7 +122,7 @@ class Console:
             one
             for one in self.world.plane.objects.list(resource).items
             if one["metadata"].get("namespace", "") == space
-            and one["metadata"].get("labels", {}).get(key) == value
+            and (not key or one["metadata"].get("labels", {}).get(key) == value)
         ]
 
     @staticmethod

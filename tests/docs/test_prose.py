@@ -27,7 +27,7 @@ CODE = re.compile(r"^```.*?^```$", re.M | re.S)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 TERMS = re.findall(r"^\*\*(.+?)\*\*: ", (DOCS / "glossary.md").read_text(), re.M)
 # Kinds of Kubernetes and words that a reader brings along.
-KNOWN = {"PriorityClass", "BestEffort", "CronJob", "CPU", "HPA", "VPA"}
+KNOWN = {"PriorityClass", "BestEffort", "CronJob", "ConfigMap", "CPU", "HPA", "VPA"}
 KNOWN |= {"HorizontalPodAutoscaler", "VerticalPodAutoscaler", "AverageValue"}
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.docs import console
 
 PAGES = pathlib.Path(__file__).parents[2] / "docs" / "tutorials"
-ORDER = ("batch-job", "quota", "gang", "reservation")
+ORDER = ("batch-job", "quota", "gang", "reservation", "observe")
 
 
 def test_every_tutorial_is_run():
