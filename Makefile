@@ -33,8 +33,7 @@ WORKERS ?= 6
 
 .PHONY: test
 test: $(STAMP) ## Every test that needs neither root, Go, a cluster nor a network; WORKERS=6
-	@$(BIN)/python -m tests.compiling
-	$(PYTEST) --workers $(WORKERS) tests
+	@$(BIN)/python -m tests.compiling & $(PYTEST) --workers $(WORKERS) tests; status=$$?; wait; exit $$status
 
 .PHONY: vectors
 vectors: $(STAMP) ## The recorded cases of the reference alone; KOORD_VECTORS=DIR reads them from there

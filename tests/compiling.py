@@ -1,6 +1,7 @@
-"""Compiles every module once, before the workers of a test run import them.
+"""Compiles every module on all processors, while one of them collects the tests.
 
-In a fresh clone each of them would otherwise compile all, and rewrite the assertions of all tests.
+In a fresh clone the process that collects would otherwise compile all and rewrite the assertions of
+all tests by itself, on one processor. Whoever comes to a module first compiles it for both.
 """
 
 import compileall
