@@ -155,6 +155,10 @@ NEEDS: Final = {
         _EVENTS,
         Need("", "configmaps", WATCH, _SETTINGS, own_namespace=True),
         Need(
+            "", "configmaps", ("get", "create", "patch"), (names.CONFIG_MAP_REPORT,),
+            own_namespace=True,
+        ),
+        Need(
             "coordination.k8s.io", "leases", ("get", "update"), ("koordinator-manager",),
             own_namespace=True,
         ),
