@@ -49,11 +49,11 @@ class DailySums:
         looked = written = self._clock.monotonic()
         try:
             while True:
+                if days is None:
+                    days = await self._begin(writes)
                 await self._clock.sleep(PERIOD_SECONDS)
                 if days is None:
-                    days = await self._read(writes)
-                    if days is None:
-                        continue
+                    continue
                 now = self._clock.monotonic()
                 # A process that stood still did not look meanwhile.
                 seconds = min(now - looked, 2 * PERIOD_SECONDS)
@@ -88,6 +88,13 @@ class DailySums:
     def _report(self, node: str) -> projections.Report | None:
         metric = self._reports.get(node)
         return None if metric is None else metric.report
+
+    async def _begin(self, writes: clients.Client) -> tuple[sums.Day, ...] | None:
+        """Return the sums that are there; where none are, write at once that they are kept."""
+        days = await self._read(writes)
+        if days == ():
+            await self._write(writes, days)
+        return days
 
     async def _read(self, reads: clients.Client) -> tuple[sums.Day, ...] | None:
         """Return the sums that are there; None where the API server does not say."""

@@ -83,3 +83,9 @@ async def test_the_leader_keeps_them_and_a_successor_goes_on(world) -> None:
     async with world.manager(**ONLY):
         await minutes(world)
         await world.until(lambda: sum(d.cluster.seconds for d in kept(world)) > before)
+
+
+async def test_where_none_are_kept_yet_it_is_said_at_once_that_they_are(world) -> None:
+    async with world.manager(**ONLY):
+        await world.until(lambda: world.stored(resources.CONFIG_MAPS, names.CONFIG_MAP_REPORT))
+    assert kept(world) == ()
