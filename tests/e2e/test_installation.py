@@ -97,7 +97,7 @@ async def test_helm_test_sees_that_the_parts_work(life):
 
 @whole_life
 async def test_nobody_of_ours_is_refused(life):
-    assert grants.refused(life.calls, PREFIX) == []
+    assert grants.refused(life.calls, PREFIX, life.documents) == []
 
 
 @whole_life

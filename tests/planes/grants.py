@@ -3,6 +3,8 @@
 import dataclasses
 import itertools
 
+ROLES = "rbac.authorization.k8s.io"
+
 
 @dataclasses.dataclass(frozen=True, order=True)
 class Grant:
@@ -84,15 +86,33 @@ def _expanded(rule, account, namespace):
         yield Grant(account, verb, group, resource, name, namespace)
 
 
-def refused(calls, prefix):
-    """Return what accounts with this prefix were refused."""
-    return sorted(
-        {
-            f"{one.user}: {one.verb} {one.resource}/{one.subresource} {one.namespace}/{one.name}"
-            for one in calls
-            if one.code == 403 and one.user.startswith(prefix)
-        }
-    )
+def refused(calls, prefix, documents):
+    """Return what accounts with this prefix were refused as long as they had all their roles.
+
+    Processes outlive their roles by a moment where an installation is deleted.
+    """
+    bound = list(_bound(documents))
+    without, found = set(), set()
+    for one in calls:
+        if one.verb == "delete" and one.group == ROLES:
+            without |= {account for what, account in bound if what == (one.resource, one.name)}
+        elif one.code == 403 and one.user.startswith(prefix) and one.user not in without:
+            found.add(
+                f"{one.user}: {one.verb} {one.resource}/{one.subresource} "
+                f"{one.namespace}/{one.name}"
+            )
+    return sorted(found)
+
+
+def _bound(documents):
+    """Each role and each binding of these documents with the accounts that it is for."""
+    for one in documents:
+        if one["kind"] not in ("RoleBinding", "ClusterRoleBinding"):
+            continue
+        for subject in one.get("subjects", ()):
+            account = f"system:serviceaccount:{subject['namespace']}:{subject['name']}"
+            yield (f"{one['kind'].lower()}s", one["metadata"]["name"]), account
+            yield (f"{one['roleRef']['kind'].lower()}s", one["roleRef"]["name"]), account
 
 
 def unused(grants, calls):
