@@ -1,7 +1,6 @@
 """`koord simulate`: what a change would do, on a live cluster or a snapshot; nothing is written."""
 
 import argparse
-import asyncio
 import dataclasses
 from pathlib import Path
 from typing import Any
@@ -11,23 +10,13 @@ from cli import clusters
 from cli.gangs import answer as gang_answer
 from cli.gangs import asked_gang
 from cli.gangs import preview as gang_preview
-from cli.output import answers, terminal
-from cli.placement import answer, asked_pod, preview, whole_extender
+from cli.placement import answer, asked_pod, preview
 from cli.quota import changes, cluster, comparison, preemptor
 from cli.rebalancing import simulation as rebalance
 from cli.simulation import command as settings
-from cli.simulation import object_files
+from cli.simulation import ending, object_files
 from cli.simulation.load import command as load
-from cli.snapshot import format as formats
 from cli.snapshot import reader
-from kube.client import errors
-from process.configuration import explained_error
-from process.runtime import clock as clocks
-from process.runtime import entry
-
-
-class ArgumentError(explained_error.ExplainedError):
-    """What was asked cannot be tried; says what to write instead."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -127,41 +116,21 @@ def _add_extender(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_gang(chosen: argparse.Namespace) -> int:
-    try:
-        if bool(chosen.name) == bool(chosen.file):
-            raise ArgumentError("name either a gang that waits, or a file with -f")
-        documents = [document for path in chosen.file for document in object_files.read(path)]
-        snapshot = _snapshot(chosen)
-        if documents:
-            asked = asked_gang.of_file(snapshot, documents, chosen.namespace)
-        else:
-            key = chosen.name if "/" in chosen.name else f"{chosen.namespace}/{chosen.name}"
-            asked = asked_gang.named(snapshot, key)
-        found = gang_preview.preview(asked, tuple(chosen.plugin))
-    except (
-        ArgumentError,
-        object_files.DocumentError,
-        asked_gang.AskedGangError,
-        whole_extender.UnknownPluginError,
-    ) as error:
-        terminal.warn(f"koord simulate: {error}")
-        return entry.BAD_SETTINGS
-    except (errors.KubeError, reader.FileError) as error:
-        terminal.warn(f"koord simulate: {error}")
-        return entry.FAILED
-    if answers.is_document(chosen.output):
-        answers.show(chosen.output, gang_answer.document(found))
+    wrong = (asked_gang.AskedGangError,)
+    return ending.ended(chosen, _gang, gang_answer.document, gang_answer.lines, wrong)
+
+
+def _gang(chosen: argparse.Namespace) -> gang_preview.Answer:
+    if bool(chosen.name) == bool(chosen.file):
+        raise ending.ArgumentError("name either a gang that waits, or a file with -f")
+    documents = [document for path in chosen.file for document in object_files.read(path)]
+    snapshot = ending.snapshot(chosen)
+    if documents:
+        asked = asked_gang.of_file(snapshot, documents, chosen.namespace)
     else:
-        terminal.lines(gang_answer.lines(found))
-    return entry.OK
-
-
-def _snapshot(chosen: argparse.Namespace) -> formats.Snapshot:
-    """Return the state that was asked for, kept in a file where that is wanted."""
-    snapshot = asyncio.run(reader.opened(chosen, clocks.SystemClock()))
-    if chosen.save is not None:
-        reader.save(chosen.save, snapshot)
-    return snapshot
+        key = chosen.name if "/" in chosen.name else f"{chosen.namespace}/{chosen.name}"
+        asked = asked_gang.named(snapshot, key)
+    return gang_preview.preview(asked, tuple(chosen.plugin))
 
 
 def _add_pod(pod: argparse.ArgumentParser) -> None:
@@ -182,63 +151,43 @@ def _add_pod(pod: argparse.ArgumentParser) -> None:
 
 
 def _run_pod(chosen: argparse.Namespace) -> int:
-    try:
-        body = _body(chosen)
-        snapshot = _snapshot(chosen)
-        if body is None:
-            key = chosen.name if "/" in chosen.name else f"{chosen.namespace}/{chosen.name}"
-            asked = asked_pod.named(snapshot, key)
-        else:
-            asked = asked_pod.added(snapshot, body, chosen.namespace)
-        found = preview.preview(asked, tuple(chosen.plugin))
-    except (
-        ArgumentError,
-        object_files.DocumentError,
-        asked_pod.AskedPodError,
-        whole_extender.UnknownPluginError,
-    ) as error:
-        terminal.warn(f"koord simulate: {error}")
-        return entry.BAD_SETTINGS
-    except (errors.KubeError, reader.FileError) as error:
-        terminal.warn(f"koord simulate: {error}")
-        return entry.FAILED
-    if answers.is_document(chosen.output):
-        answers.show(chosen.output, answer.document(found))
+    wrong = (asked_pod.AskedPodError,)
+    return ending.ended(chosen, _pod, answer.document, answer.lines, wrong)
+
+
+def _pod(chosen: argparse.Namespace) -> preview.Preview:
+    body = _body(chosen)
+    snapshot = ending.snapshot(chosen)
+    if body is None:
+        key = chosen.name if "/" in chosen.name else f"{chosen.namespace}/{chosen.name}"
+        asked = asked_pod.named(snapshot, key)
     else:
-        terminal.lines(answer.lines(found))
-    return entry.OK
+        asked = asked_pod.added(snapshot, body, chosen.namespace)
+    return preview.preview(asked, tuple(chosen.plugin))
 
 
 def _body(chosen: argparse.Namespace) -> dict[str, Any] | None:
     """Return the pod of the file, None where a pod of the cluster is named."""
     if bool(chosen.name) == (chosen.file is not None):
-        raise ArgumentError("name either a pod that waits, or a file with -f")
+        raise ending.ArgumentError("name either a pod that waits, or a file with -f")
     if chosen.file is None:
         return None
     documents = object_files.read(chosen.file)
     found = asked_pod.body(documents[0]) if len(documents) == 1 else None
     if found is None:
-        raise ArgumentError(
+        raise ending.ArgumentError(
             f"{chosen.file} holds no single Pod or workload with a pod template: write one"
         )
     return found
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    try:
-        snapshot = _snapshot(chosen)
-        found = compared(cluster.build(snapshot), chosen)
-    except (changes.ChangeError, ArgumentError, object_files.DocumentError) as error:
-        terminal.warn(f"koord simulate: {error}")
-        return entry.BAD_SETTINGS
-    except (errors.KubeError, reader.FileError) as error:
-        terminal.warn(f"koord simulate: {error}")
-        return entry.FAILED
-    if answers.is_document(chosen.output):
-        answers.show(chosen.output, comparison.document(found))
-    else:
-        terminal.lines(comparison.lines(found))
-    return entry.OK
+    wrong = (changes.ChangeError,)
+    return ending.ended(chosen, _quotas, comparison.document, comparison.lines, wrong)
+
+
+def _quotas(chosen: argparse.Namespace) -> comparison.Comparison:
+    return compared(cluster.build(ending.snapshot(chosen)), chosen)
 
 
 def compared(found: cluster.Cluster, chosen: argparse.Namespace) -> comparison.Comparison:
@@ -264,7 +213,7 @@ def compared(found: cluster.Cluster, chosen: argparse.Namespace) -> comparison.C
 def _duration(text: str, found: cluster.Cluster) -> tuple[str, float]:
     name, _, value = text.partition("=")
     if found.forest.figures(name) is None:
-        raise ArgumentError(f"--duration {text}: there is no ElasticQuota {name}")
+        raise ending.ArgumentError(f"--duration {text}: there is no ElasticQuota {name}")
     return name, _seconds(f"--duration {name}", value)
 
 
@@ -272,7 +221,7 @@ def _seconds(flag: str, text: str) -> float:
     try:
         seconds = durations.seconds(text)
     except ValueError as error:
-        raise ArgumentError(f"{flag}: {error}") from error
+        raise ending.ArgumentError(f"{flag}: {error}") from error
     if seconds <= 0:
-        raise ArgumentError(f"{flag}: {text} is no time to come")
+        raise ending.ArgumentError(f"{flag}: {text} is no time to come")
     return seconds

@@ -14,7 +14,7 @@ class Team:
 
     name: str
     held: float
-    """Core-hours of what is lent that its pods requested."""
+    """Core-hours of lent resources that its pods requested."""
     used: float | None
     """Core-hours that these used."""
     left: float | None
@@ -79,7 +79,7 @@ def report(found: Past) -> written_reports.Report:
         (one.name, {"held": one.held, "used": one.used or 0.0}) for one in found.teams[:_MOST_BARS]
     ]
     if bars:
-        charts.append(svg_charts.bars("Core-hours of what is lent, by team", "h", bars))
+        charts.append(svg_charts.bars("Core-hours of lent resources, by team", "h", bars))
     if found.days:
         tables.append(
             written_reports.Table(

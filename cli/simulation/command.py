@@ -1,22 +1,17 @@
 """`koord simulate settings`: what changed settings, objects or more nodes would do."""
 
 import argparse
-import asyncio
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from cli import clusters
-from cli.output import answers, progress, terminal
-from cli.placement import whole_extender
+from cli.output import progress
 from cli.previews import class_changes
-from cli.simulation import added_nodes, change, comparison, lent, object_files, placing
+from cli.simulation import added_nodes, change, comparison, ending, lent, object_files, placing
 from cli.snapshot import format as formats
 from cli.snapshot import reader
-from kube.client import errors
-from process.runtime import clock as clocks
-from process.runtime import entry
 
 _NOT_PLAYED = (
     "nobody is evicted and no gate opens here: `koord simulate pod` shows preemption, `koord "
@@ -54,34 +49,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    try:
-        asked = [one for path in chosen.file for one in object_files.read(path)]
-        if not asked and not chosen.nodes:
-            raise change.ChangeError("nothing is changed: name a file with -f, or --nodes")
-        if bool(chosen.nodes) != bool(chosen.like):
-            raise change.ChangeError("--nodes and --like go together: name the node to copy")
-        snapshot = asyncio.run(reader.opened(chosen, clocks.SystemClock()))
-        if chosen.save is not None:
-            reader.save(chosen.save, snapshot)
-        with progress.bar() as step:
-            found = compared(
-                snapshot, asked, (chosen.nodes, chosen.like), tuple(chosen.plugin), step
-            )
-    except (
-        change.ChangeError,
-        object_files.DocumentError,
-        whole_extender.UnknownPluginError,
-    ) as error:
-        terminal.warn(f"koord simulate: {error}")
-        return entry.BAD_SETTINGS
-    except (errors.KubeError, reader.FileError) as error:
-        terminal.warn(f"koord simulate: {error}")
-        return entry.FAILED
-    if answers.is_document(chosen.output):
-        answers.show(chosen.output, comparison.document(found))
-    else:
-        terminal.lines(comparison.lines(found, wide=chosen.output == "wide"))
-    return entry.OK
+    def lines(found: comparison.Comparison) -> Iterable[str]:
+        return comparison.lines(found, wide=chosen.output == "wide")
+
+    return ending.ended(chosen, _asked, comparison.document, lines, (change.ChangeError,))
+
+
+def _asked(chosen: argparse.Namespace) -> comparison.Comparison:
+    asked = [one for path in chosen.file for one in object_files.read(path)]
+    if not asked and not chosen.nodes:
+        raise change.ChangeError("nothing is changed: name a file with -f, or --nodes")
+    ending.check_nodes(chosen)
+    snapshot = ending.snapshot(chosen)
+    with progress.bar() as step:
+        return compared(snapshot, asked, (chosen.nodes, chosen.like), tuple(chosen.plugin), step)
 
 
 def compared(
@@ -110,7 +91,7 @@ def compared(
 def _side(
     snapshot: formats.Snapshot, plugins: tuple[str, ...], step: progress.Step
 ) -> comparison.Side:
-    """Calculate what is lent, then place pods on what the nodes offer because of it."""
+    """Calculate the lent resources, then place pods on what the nodes offer because of them."""
     step("calculating what nodes lend", 0, 1)
     given = lent.calculated(snapshot)
     offered = lent.published(snapshot, given)

@@ -23,7 +23,7 @@ class Side:
     lent: lending.Lent
     placed: placing.Outcome
     settled: lending.Lent
-    """What is lent once the pods run that got a place."""
+    """The resources lent once the pods run that got a place."""
     over: tuple[over_lent.Over, ...] = ()
     """Nodes whose pods hold more than is lent."""
 

@@ -23,7 +23,7 @@ Amounts = Mapping[str, int]
 Read = Callable[[Mapping[str, Any]], Any]
 
 RESOURCES: Final = (*names.BATCH_RESOURCES, *names.MID_RESOURCES)
-"""What is lent, in the order in which the manager calculates it."""
+"""The lent resources, in the order in which the manager calculates it."""
 _UNREADABLE: Final = (*reading.UNREADABLE, base.ReadError)
 
 

@@ -1,4 +1,4 @@
-"""Daily sums of what is lent, held, used and given back, of the cluster and by namespace. Pure.
+"""Daily sums of resources lent, held, used and given back, of the cluster and by namespace. Pure.
 
 They stand as JSON in one ConfigMap of bounded size: the last days, and of each day the namespaces
 that held or left most; the others count together.
@@ -27,7 +27,7 @@ class Team(msgspec.Struct, frozen=True, array_like=True):
     left: float = 0.0
     """Requested by its online pods and not used."""
     held: float = 0.0
-    """Of what is lent, requested by its pods."""
+    """Lent resources that its pods requested."""
     used: float = 0.0
     """Of that, used."""
     returned: float = 0.0

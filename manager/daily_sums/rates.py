@@ -1,4 +1,4 @@
-"""What is lent, held, used and given back at this moment, by namespace. Pure."""
+"""Resources lent, held, used and given back at this moment, by namespace. Pure."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
@@ -22,7 +22,7 @@ class TeamPod(msgspec.Struct, frozen=True, gc=False):
     node: str
     """Empty while it waits."""
     held: int
-    """Requested of what is lent."""
+    """Requested of the lent resources."""
     requested: int
     """Requested otherwise."""
     disrupted: bool

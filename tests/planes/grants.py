@@ -52,18 +52,22 @@ def granted(documents):
         if one["kind"] in ("Role", "ClusterRole")
     }
     found = set()
-    for one in documents:
-        if one["kind"] not in ("RoleBinding", "ClusterRoleBinding"):
-            continue
+    for one, account in _bindings(documents):
         namespace = one["metadata"].get("namespace", "")
         reference = one["roleRef"]
         place = namespace if reference["kind"] == "Role" else ""
         # Roles that Kubernetes makes are not ours to trim.
         for rule in roles.get((reference["kind"], place, reference["name"]), ()):
-            for subject in one["subjects"]:
-                account = f"system:serviceaccount:{subject['namespace']}:{subject['name']}"
-                found |= set(_expanded(rule, account, namespace))
+            found |= set(_expanded(rule, account, namespace))
     return found
+
+
+def _bindings(documents):
+    """Each binding among these documents with each account that it is for."""
+    for one in documents:
+        if one["kind"] in ("RoleBinding", "ClusterRoleBinding"):
+            for subject in one.get("subjects", ()):
+                yield one, f"system:serviceaccount:{subject['namespace']}:{subject['name']}"
 
 
 def review(grant):
@@ -106,13 +110,9 @@ def refused(calls, prefix, documents):
 
 def _bound(documents):
     """Each role and each binding of these documents with the accounts that it is for."""
-    for one in documents:
-        if one["kind"] not in ("RoleBinding", "ClusterRoleBinding"):
-            continue
-        for subject in one.get("subjects", ()):
-            account = f"system:serviceaccount:{subject['namespace']}:{subject['name']}"
-            yield (f"{one['kind'].lower()}s", one["metadata"]["name"]), account
-            yield (f"{one['roleRef']['kind'].lower()}s", one["roleRef"]["name"]), account
+    for one, account in _bindings(documents):
+        yield (f"{one['kind'].lower()}s", one["metadata"]["name"]), account
+        yield (f"{one['roleRef']['kind'].lower()}s", one["roleRef"]["name"]), account
 
 
 def unused(grants, calls):

@@ -1,7 +1,6 @@
 """`koord simulate load`: hours of load replayed on a cluster or a snapshot."""
 
 import argparse
-import asyncio
 import math
 from pathlib import Path
 
@@ -13,24 +12,15 @@ from api.koordinator.metadata import qos
 from api.kubernetes import core
 from api.wire import durations, quantity
 from cli import clusters, reading
-from cli.output import answers, progress, terminal, written_reports
-from cli.placement import whole_extender
-from cli.simulation import added_nodes, change, object_files
+from cli.output import progress, written_reports
+from cli.simulation import added_nodes, change, ending, object_files
 from cli.simulation.load import node_agent, replay, results, series
 from cli.snapshot import format as formats
 from cli.snapshot import projection, reader
-from kube.client import errors
-from process.configuration import explained_error
-from process.runtime import clock as clocks
-from process.runtime import entry
 
 _LARGEST = 256 << 20
 _MOST_FILLING = 5000
 _FILLER = "simulated-batch"
-
-
-class ArgumentError(explained_error.ExplainedError):
-    """What was asked cannot be replayed; says what to write instead."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -84,49 +74,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    try:
-        found = _replayed(chosen)
-    except (
-        ArgumentError,
-        change.ChangeError,
-        object_files.DocumentError,
-        series.SeriesError,
-        whole_extender.UnknownPluginError,
-    ) as error:
-        terminal.warn(f"koord simulate: {error}")
-        return entry.BAD_SETTINGS
-    except (errors.KubeError, reader.FileError) as error:
-        terminal.warn(f"koord simulate: {error}")
-        return entry.FAILED
-    if chosen.html is not None:
-        text = written_reports.written(results.report(found), "html")
-        try:
-            chosen.html.write_text(text, encoding="utf-8")
-        except OSError as error:
-            terminal.warn(f"koord simulate: {chosen.html} cannot be written: {error.strerror}")
-            return entry.FAILED
-    if answers.is_document(chosen.output):
-        answers.show(chosen.output, results.document(found))
-    else:
-        terminal.lines(results.lines(found))
-    return entry.OK
+    wrong = (change.ChangeError, series.SeriesError)
+    return ending.ended(chosen, _replayed, results.document, results.lines, wrong)
 
 
 def _replayed(chosen: argparse.Namespace) -> replay.Replay:
     source = _source(chosen)
     options = _options(chosen, source)
-    snapshot = asyncio.run(reader.opened(chosen, clocks.SystemClock()))
+    snapshot = ending.read(chosen)
     if chosen.file:
         asked = [one for path in chosen.file for one in object_files.read(path)]
         snapshot = change.applied(snapshot, asked).snapshot
-    if bool(chosen.nodes) != bool(chosen.like):
-        raise ArgumentError("--nodes and --like go together: name the node to copy")
+    ending.check_nodes(chosen)
     if chosen.nodes:
         snapshot = added_nodes.grown(snapshot, chosen.nodes, chosen.like).snapshot
     if chosen.fill:
         snapshot = filled(snapshot, chosen.fill)
     with progress.bar() as step:
-        return replay.replayed(snapshot, source, options, step)
+        found = replay.replayed(snapshot, source, options, step)
+    if chosen.html is not None:
+        text = written_reports.written(results.report(found), "html")
+        try:
+            chosen.html.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise reader.FileError(f"{chosen.html} cannot be written: {error.strerror}") from error
+    return found
 
 
 def _source(chosen: argparse.Namespace) -> series.Source:
@@ -136,27 +108,29 @@ def _source(chosen: argparse.Namespace) -> series.Source:
         with chosen.load.open("rb") as file:
             data = file.read(_LARGEST + 1)
     except OSError as error:
-        raise ArgumentError(f"{chosen.load} cannot be read: {error.strerror or error}") from error
+        raise ending.ArgumentError(
+            f"{chosen.load} cannot be read: {error.strerror or error}"
+        ) from error
     if len(data) > _LARGEST:
-        raise ArgumentError(f"{chosen.load} is larger than {_LARGEST >> 20} MiB")
+        raise ending.ArgumentError(f"{chosen.load} is larger than {_LARGEST >> 20} MiB")
     try:
         return series.read(data.decode("utf-8", "replace"))
     except series.SeriesError as error:
-        raise ArgumentError(f"{chosen.load}: {error}") from error
+        raise ending.ArgumentError(f"{chosen.load}: {error}") from error
 
 
 def _options(chosen: argparse.Namespace, source: series.Source) -> replay.Options:
     try:
         step = durations.seconds(chosen.step)
     except ValueError as error:
-        raise ArgumentError(f"--step: {error}") from error
+        raise ending.ArgumentError(f"--step: {error}") from error
     recorded = source.until / 3600 if isinstance(source, series.Recorded) else 0.0
     hours = chosen.hours or recorded or 24.0
     if not 1 <= step < math.inf or not 0 < hours < math.inf:
-        raise ArgumentError("--step and --hours: write times of at least a second")
+        raise ending.ArgumentError("--step and --hours: write times of at least a second")
     options = replay.Options(hours, step, tuple(chosen.plugin), _gates(chosen.agent_feature))
     if options.steps > replay.MOST_STEPS:
-        raise ArgumentError(
+        raise ending.ArgumentError(
             f"--step {chosen.step} makes {options.steps} steps of {hours:g} hours: at most "
             f"{replay.MOST_STEPS} are replayed, so write a longer step"
         )
@@ -167,7 +141,7 @@ def _gates(more: list[str]) -> frozenset[str]:
     known = {gate.name for gate in feature_gates.GATES}
     for name in more:
         if name not in known:
-            raise ArgumentError(
+            raise ending.ArgumentError(
                 f"--agent-feature {name}: there is no such feature; there are "
                 f"{', '.join(sorted(known))}"
             )
@@ -181,9 +155,9 @@ def filled(snapshot: formats.Snapshot, size: str) -> formats.Snapshot:
         cpu = quantity.amount(names.CPU, cores)
         bytes_ = quantity.amount(names.MEMORY, memory)
     except ValueError as error:
-        raise ArgumentError(f"--fill {size}: write cores and memory, as in 2,4Gi") from error
+        raise ending.ArgumentError(f"--fill {size}: write cores and memory, as in 2,4Gi") from error
     if cpu <= 0 or bytes_ <= 0:
-        raise ArgumentError(f"--fill {size}: write cores and memory above zero")
+        raise ending.ArgumentError(f"--fill {size}: write cores and memory above zero")
     nodes = [
         reading.either(None, msgspec.convert, raw, core.Node)
         for raw in snapshot.of(resources.NODES)

@@ -1,7 +1,7 @@
 """Hours of load on a snapshot, step by step in virtual time.
 
 Every step: pods use what they want as far as their node gives it, each agent suppresses, evicts,
-predicts and reports, the manager calculates what is lent, and waiting pods are placed on it.
+predicts and reports, the manager calculates the lent resources, and waiting pods get their places.
 """
 
 import dataclasses
@@ -66,7 +66,7 @@ class Moment(NamedTuple):
     mid: float
     """To mid pods, out of the same capacity."""
     held: float
-    """What is requested of what is lent."""
+    """Requested of the lent resources."""
     waiting: int
     evicted: int
     stretch: float
@@ -151,7 +151,7 @@ class _Case:
         return self._moment(seconds, steps, (given, waiting, len(evicted)))
 
     def _placed(self, at: float, reports: Sequence[Mapping[str, Any]]) -> tuple[lent.Lent, int]:
-        """Publish what is lent, and place the pods that wait on it."""
+        """Publish the lent resources, and place the pods that wait on them."""
         objects = {
             **self._snapshot.objects,
             resources.NODE_METRICS.review_name(): tuple(map(dict, reports)),

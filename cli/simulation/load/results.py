@@ -131,7 +131,7 @@ def report(found: replay.Replay) -> written_reports.Report:
         "online and system": [one.online for one in moments],
         "with batch": [one.online + one.used for one in moments],
         "lent to batch": [one.lent for one in moments],
-        "held of what is lent": [one.held for one in moments],
+        "held of lent resources": [one.held for one in moments],
         "suppressed": [one.wanted - one.used for one in moments],
     }
     price = {

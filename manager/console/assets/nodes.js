@@ -87,7 +87,7 @@ export class Nodes {
       requested !== null && ["Requested by online pods", share(requested, capacity), `${cores(requested)} cores`],
       used !== null && ["In use", share(used, capacity), `${cores(used)} cores`],
       ["Lent to batch pods", cores(lent), `cores, ${share(lent, capacity)}`],
-      borrowed !== null && ["Requested by batch pods", cores(borrowed), `cores, ${share(borrowed, lent)} of what is lent`],
+      borrowed !== null && ["Requested by batch pods", cores(borrowed), `cores, ${share(borrowed, lent)} of lent CPU`],
       pods && ["Pods with a node", sum(pods).toLocaleString("en")]));
   }
 
