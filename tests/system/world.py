@@ -324,6 +324,10 @@ class World:
         await self._add("manager", self._manager)
         await self._add("extender", self._extender, self.front)
         await self.settled()
+        await self.start_scheduler()
+
+    async def start_scheduler(self):
+        """Let a scheduler that calls the extender begin."""
         await self.plane.start_scheduler(
             scheduler_config.Options(
                 extender_url=self.front.url,
