@@ -1,6 +1,6 @@
 """Device: what accelerators and adapters a node has, and who uses them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
 from pydantic import Field
@@ -184,10 +184,25 @@ def review_device(raw: Mapping[str, Any]) -> base.Read[Device]:
     """Read a Device in either spelling and report where the spellings disagree."""
     warnings: list[str] = []
     spec, status = base.section(raw, "spec"), base.section(raw, "status")
-    minors: dict[str, int] = {}
     known: dict[str, tuple[str, int]] = {}
+    listed = spec.get("devices")
+    # What is no list stays as it is, for validation to refuse it as a whole: the characters of a
+    # long text would be refused one by one.
+    if isinstance(listed, Sequence) and not isinstance(listed, str | bytes):
+        spec["devices"] = _devices(listed, known, warnings)
+    if status.get("deviceAllocations") and not status.get("allocations"):
+        status["allocations"] = _entries(status["deviceAllocations"], known)
+    folded = {**raw, "spec": spec, "status": status}
+    return base.Read(base.read(Device, folded), tuple(warnings))
+
+
+def _devices(
+    listed: Sequence[Any], known: dict[str, tuple[str, int]], warnings: list[str]
+) -> list[Any]:
+    """Return devices in one spelling; `known` gets type and minor number by id."""
+    minors: dict[str, int] = {}
     devices = []
-    for index, item in enumerate(spec.get("devices") or ()):
+    for index, item in enumerate(listed):
         if not isinstance(item, Mapping):
             devices.append(item)
             continue
@@ -198,11 +213,7 @@ def review_device(raw: Mapping[str, Any]) -> base.Read[Device]:
             minors[kind] = max(minors.get(kind, 0), minor + 1)
             known[device.get("id", "")] = (kind, minor)
         devices.append(device)
-    spec["devices"] = devices
-    if status.get("deviceAllocations") and not status.get("allocations"):
-        status["allocations"] = _entries(status["deviceAllocations"], known)
-    folded = {**raw, "spec": spec, "status": status}
-    return base.Read(base.read(Device, folded), tuple(warnings))
+    return devices
 
 
 def _folded(item: Mapping[str, Any], path: str, warnings: list[str]) -> dict[str, Any]:
