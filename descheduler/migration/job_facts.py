@@ -57,9 +57,9 @@ class JobFacts:
         return dataclasses.replace(given, group=tuple(members))
 
     async def _has_place(self, job: objects.Job) -> bool:
-        """Whether the Reservation of a job may still be used, where it has one."""
+        """Whether the Reservation of a job may still be used, where one is still to be used."""
         named = reserving.reference(job)
-        if named is None or not job.is_open:
+        if named is None or not job.is_open or facts.has_begun(job):
             return True
         held = await self._read.reservation(named.name)
         return held is not None and reserving.may_be_used(job, held)

@@ -196,7 +196,7 @@ class JobWriter:
         if given.reservation is None or named is None:
             return ""
         held = await self._parts.read.reservation(named.name)
-        if held is None or not reserving.may_be_used(job, held):
+        if held is None or not reserving.is_kept(given, held):
             return f"Reservation {named.name} is no longer there for the pod"
         if given.pod is not None and held.raw.status.node_name == given.pod.node:
             return f"Reservation {named.name} is on the node of the pod"

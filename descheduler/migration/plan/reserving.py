@@ -6,7 +6,7 @@ from typing import Any, Final
 from api import names, resources
 from api.koordinator import scheduling
 from api.kubernetes import meta
-from descheduler.migration.plan import conditions, facts, steps
+from descheduler.migration.plan import conditions, facts, gang_barrier, steps
 from descheduler.model import objects
 from domain.reservations import conditions as reserved
 
@@ -99,6 +99,12 @@ def may_be_used(job: objects.Job, held: objects.Reservation) -> bool:
     )
 
 
+def is_kept(given: facts.Facts, held: objects.Reservation) -> bool:
+    """Whether the pod of a job may still leave: a place is kept for it, or for its group."""
+    is_used = held.raw.status.phase == scheduling.SUCCEEDED
+    return may_be_used(given.job, held) or (is_used and gang_barrier.moves(given))
+
+
 def is_for_pending_pod(given: facts.Facts) -> bool:
     """Whether the Reservation is for this very pod, which had no node when it was made."""
     held = given.reservation
@@ -134,7 +140,7 @@ def _unplaced(
             )
         return steps.Failure(conditions.UNSCHEDULABLE, f"Reservation {name} failed: {why}")
     if status.phase == scheduling.SUCCEEDED:
-        if facts.may_have_left(given) or is_for_pending_pod(given):
+        if _may_have_been_used(given):
             return None
         return steps.Failure(
             conditions.FORBIDDEN, f"Reservation {name} is already bound by another Pod"
@@ -151,6 +157,17 @@ def _unplaced(
             f"Reservation {name} is {status.phase}", again_in=facts.LOOK_AGAIN_SECONDS
         )
     return None
+
+
+def _may_have_been_used(given: facts.Facts) -> bool:
+    """Whether a Reservation that a pod uses does not speak against the move.
+
+    The new pod of another job may have taken the place while their group is on its way. Then a
+    place of the group is left for this pod, which has to follow.
+    """
+    if gang_barrier.moves(given) or is_for_pending_pod(given):
+        return True
+    return facts.may_have_left(given)
 
 
 def _unschedulable(

@@ -57,6 +57,20 @@ async def test_a_place_that_was_lost_meanwhile_keeps_all_of_them(world):
     assert not leaving(world)
 
 
+async def test_a_place_that_a_pod_of_another_job_took_on_the_way_stops_nobody(world):
+    await gang(world)
+    async with world.migrating(evict_qps=0.2):
+        await world.reserved("a")
+        await world.reserved("b", "node-2")
+        await world.until(lambda: len(leaving(world)) == 1)
+        first, second = ("a", "b") if leaving(world) == {"web-0"} else ("b", "a")
+        await world.used(second, by="web-2", node=world.reservation(second)["status"]["nodeName"])
+        await world.until(lambda: leaving(world) == {"web-0", "web-1"})
+        await world.used(first, by="web-3", node=world.reservation(first)["status"]["nodeName"])
+        for name, by in ((second, "web-2"), (first, "web-3")):
+            assert by in (await world.phase("Succeeded", name))["message"]
+
+
 async def test_a_group_that_never_gets_complete_times_out(world):
     await world.pod()
     async with world.migrating():

@@ -128,6 +128,23 @@ def test_a_group_begins_to_move_otherwise():
     assert world.eviction("a") == "EvictionBegun"
 
 
+@pytest.mark.parametrize("taken", ["a", "b"], ids=["by its own pod", "by the pod of another job"])
+def test_a_job_follows_its_group_after_a_place_was_taken(taken):
+    world = World(**TOGETHER)
+    world.scheduled("a")
+    world.scheduled("b")
+    for _ in range(4):
+        world.process.reconcile("a")
+        world.process.deliver()
+    assert [name for name, _ in world.api.evictions] == ["a"]
+    world.place(world.held(taken), "Succeeded")
+    world.process.deliver()
+    for _ in range(4):
+        world.process.reconcile("b")
+        world.process.deliver()
+    assert [name for name, _ in world.api.evictions] == ["a", "b"]
+
+
 def test_a_write_that_is_not_seen_yet_is_waited_for():
     world = World()
     world.process.reconcile("a")

@@ -148,3 +148,16 @@ def test_a_job_alone_waits_for_none():
 
 def test_no_step_is_lost_while_a_group_waits():
     assert not any(isinstance(one, steps.Evict) for one in decided(member("a", *READY)).steps)
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [((BEGUN,), "EvictionBegun"), ((), conditions.FORBIDDEN)],
+    ids=["the group is on its way", "nobody has left"],
+)
+def test_a_place_that_is_taken_matters_until_the_group_is_on_its_way(told, expected):
+    one = reserving(*READY, annotations={**PASSED, **TOGETHER})
+    mine = facts.Member(one, builders.pod("web-0", "node-0", labels=LABELS))
+    group = (mine, member("a", *READY, *told), member("b", *READY))
+    about = given(one, held=reservation("Succeeded"), group=group)
+    assert kind(job_plan.planned(about, RULES, NOW)) == expected
