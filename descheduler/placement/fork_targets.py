@@ -46,7 +46,7 @@ class ForkTargets:
         self._fork, self._now = fork, now
         self._granted: dict[tuple[str, str], Grants] = {}
         """By uid and node: what plug-ins would allocate, of the answers given so far."""
-        self._eligible: dict[placement.Requirements, verdicts.Flags] = {}
+        self._eligible: dict[placement.OfNodes, verdicts.Flags] = {}
         self._ranks: verdicts.Rows | None = None
         self._done: list[deltas.Delta] = []
         """What moves have changed."""
@@ -133,7 +133,7 @@ class ForkTargets:
 
     def _suitable(self, view: views.View, wanted: placement.Requirements) -> verdicts.Flags:
         """Return by row whether labels and taints of the node let the pod run there."""
-        found = self._eligible.get(wanted)
+        found = self._eligible.get(wanted.of_nodes)
         if found is None:
             found = np.zeros(view.known.size, dtype=np.bool_)
             for row in np.flatnonzero(view.known).tolist():
@@ -144,7 +144,7 @@ class ForkTargets:
                 )
             if len(self._eligible) >= _MOST_KINDS:
                 self._eligible.clear()
-            self._eligible[wanted] = found
+            self._eligible[wanted.of_nodes] = found
         return found
 
     def _passing(

@@ -14,6 +14,8 @@ import orjson
 from api.kubernetes import core, selectors
 from domain.scoring import terms
 
+OfNodes = tuple[terms.NodeRequirements | None, tuple[core.Toleration, ...]]
+
 
 class Requirements(msgspec.Struct, frozen=True, gc=False):
     """Node selector, required node affinity and tolerations; hashable, equal for equal pods."""
@@ -22,6 +24,11 @@ class Requirements(msgspec.Struct, frozen=True, gc=False):
     tolerations: tuple[core.Toleration, ...] = ()
     other: str = ""
     """A digest of its affinity and anti-affinity to pods; empty where it has none."""
+
+    @property
+    def of_nodes(self) -> OfNodes:
+        """Return what decides whether a node is eligible, which pods of many workloads share."""
+        return self.nodes, self.tolerations
 
 
 NONE: Final = Requirements()

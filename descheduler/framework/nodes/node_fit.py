@@ -4,20 +4,20 @@ The table holds what is free of every node in one picture. It knows neither volu
 pods: what the scheduler would say is asked of the `Targets` of a round.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from descheduler.framework import protocols
+from descheduler.framework.nodes import node_requests
 from descheduler.model import nodeinfo, picture, podinfo
 from domain.quota import placement
 from domain.quota.simulation import fit
 
 Flags = npt.NDArray[np.bool_]
 _MOST: Final = 1 << 62
-_NO_PODS: Final[Sequence[podinfo.Pod]] = ()
 _Signature = tuple[placement.Requirements, tuple[tuple[str, int], ...]]
 
 
@@ -30,8 +30,9 @@ class Table:
     __slots__ = ("_at", "_free", "_takers")
 
     def __init__(self, seen: picture.Picture) -> None:
+        held = node_requests.requested(seen)
         self._free = fit.Table(
-            _node(node, seen.on_node.get(node.name, _NO_PODS)) for node in seen.nodes.values()
+            _node(node, held.get(node.name, podinfo.NOTHING)) for node in seen.nodes.values()
         )
         self._at = {node.name: row for row, node in enumerate(self._free.nodes)}
         self._takers: dict[_Signature, Flags] = {}
@@ -87,13 +88,8 @@ def _signature(pod: podinfo.Pod) -> _Signature:
     return pod.wanted, tuple(pod.requests.items())
 
 
-def _node(node: nodeinfo.Node, pods: Iterable[podinfo.Pod]) -> fit.Node:
-    free = dict(node.allocatable)
-    for pod in pods:
-        if not pod.has_ended:
-            for key, amount in pod.requests.items():
-                if key in free:
-                    free[key] -= amount
+def _node(node: nodeinfo.Node, held: podinfo.Amounts) -> fit.Node:
+    free = {key: amount - held.get(key, 0) for key, amount in node.allocatable.items()}
     # Amounts that no node has are written by people; they must not end the round for all nodes.
     bounded = {key: max(-_MOST, min(amount, _MOST)) for key, amount in free.items()}
     return fit.Node(node.name, node.labels, node.taints, bounded, node.is_schedulable)

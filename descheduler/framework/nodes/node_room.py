@@ -4,7 +4,6 @@ A plug-in that suggests several pods keeps count here of those that leave, so th
 them is not sent to room that the first one takes.
 """
 
-import collections
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
@@ -12,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from descheduler.framework import protocols
+from descheduler.framework.nodes import node_requests
 from descheduler.model import nodeinfo, podinfo
 from domain.quota.simulation import fit
 
@@ -32,7 +32,8 @@ class Room:
         self._at = {name: row for row, name in enumerate(self.names)}
         keys = sorted({key for node in self.nodes for key in node.allocatable})
         self._columns = {key: column for column, key in enumerate(keys)}
-        held = [_held(view.picture.running_on(name)) for name in self.names]
+        requested = node_requests.requested(view.picture)
+        held = [requested.get(name, podinfo.NOTHING) for name in self.names]
         self._allocatable = self._table(node.allocatable for node in self.nodes)
         self._requested = self._table(held)
         self._free = fit.Table(map(_row, self.nodes, held))
@@ -105,13 +106,6 @@ class Room:
         """Return what part of each resource is requested, 0 where a node has none of it."""
         requested, allocatable = self.amounts(resources)
         return parts(requested, allocatable)
-
-
-def _held(pods: Iterable[podinfo.Pod]) -> podinfo.Amounts:
-    total: collections.Counter[str] = collections.Counter()
-    for pod in pods:
-        total.update(pod.requests)
-    return total
 
 
 def _row(node: nodeinfo.Node, held: podinfo.Amounts) -> fit.Node:

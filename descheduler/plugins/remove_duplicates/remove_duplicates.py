@@ -52,14 +52,12 @@ class RemoveDuplicates:
     def balance(self, view: protocols.View, memory: protocols.Memory) -> protocols.Suggestions:
         """Suggest pods that are too many on their node."""
         del memory
-        known: dict[tuple[object, ...], _Feasible] = {}
+        known: dict[placement.OfNodes, _Feasible] = {}
         for alike in self._groups(view):
             wanted = alike[0].wanted
-            # Without what it says of other pods, which differs from workload to workload.
-            key = wanted.nodes, wanted.tolerations
-            feasible = known.get(key)
+            feasible = known.get(wanted.of_nodes)
             if feasible is None:
-                feasible = known[key] = _feasible(view, wanted)
+                feasible = known[wanted.of_nodes] = _feasible(view, wanted)
             if len(feasible.names) > 1:
                 yield from _spread(view, alike, feasible)
             if view.limits.exhausted():

@@ -44,7 +44,7 @@ class Table:
             for key, amount in node.allocatable.items():
                 self._size[i, self._keys[key]] = amount
         self._free = self._size.copy()
-        self._eligible: dict[placement.Requirements, npt.NDArray[np.bool_]] = {}
+        self._eligible: dict[placement.OfNodes, npt.NDArray[np.bool_]] = {}
 
     def copy(self) -> "Table":
         """Return a table of the same nodes that changes on its own."""
@@ -135,7 +135,7 @@ class Table:
         return best
 
     def _candidates(self, wanted: placement.Requirements) -> npt.NDArray[np.bool_]:
-        found = self._eligible.get(wanted)
+        found = self._eligible.get(wanted.of_nodes)
         if found is None:
             found = np.array(
                 [
@@ -145,7 +145,7 @@ class Table:
                 ],
                 dtype=np.bool_,
             )
-            self._eligible[wanted] = found
+            self._eligible[wanted.of_nodes] = found
         return found
 
 
