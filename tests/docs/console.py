@@ -1,36 +1,20 @@
-"""Runs the kubectl and koord commands of tutorials against the simulator."""
+"""Runs the koord commands of tutorials, and stands in for kubectl, in virtual time."""
 
 import argparse
 import asyncio
 import contextlib
 import io
 import json
-import pathlib
 import re
 import shlex
 
 import yaml
 
 from api import resources
-from cli import main
+from cli import endpoints, main
+from tests.docs import commands
 
-ROOT = pathlib.Path(__file__).parents[2]
-BLOCK = re.compile(r"^```console\n(.*?)^```$", re.M | re.S)
 RESOURCES = [one for one in vars(resources).values() if isinstance(one, resources.Resource)]
-
-
-def commands(page):
-    """Every command of a page with the output that the page shows below it."""
-    for block in BLOCK.findall(page.read_text()):
-        for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
-            command, _, shown = part.partition("\n")
-            yield command, shown.splitlines()
-
-
-def shows(shown, said):
-    """Whether a page may show these lines for what was said; a line of three dots is any lines."""
-    parts = [r"(?:.*\n)*?" if one == "..." else re.escape(one) + "\n" for one in shown]
-    return re.fullmatch("".join(parts), "".join(f"{line.rstrip()}\n" for line in said)) is not None
 
 
 def look_up(value, path):
@@ -67,7 +51,15 @@ class Console:
 
     async def _koord(self, words):
         """Run our own command in a thread, as it makes an event loop of its own."""
-        file = self.world.plane.write_kubeconfig(self.world.folder / "kubeconfig")
+        folder, server = self.world.folder, self.world.plane.server
+        file = self.world.plane.write_kubeconfig(folder / "kubeconfig")
+        running = {name: one.app for name, one in self.world.processes.items()}
+        agents = {
+            name.removeprefix("agent-"): app
+            for name, app in running.items()
+            if name.startswith("agent-")
+        }
+        endpoints.save(folder, server, running.items(), agents)
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
             code = await asyncio.to_thread(main.main, [*words, f"--kubeconfig={file}"])
@@ -79,7 +71,7 @@ class Console:
     async def apply(self, asked):
         """Create everything of a file."""
         said = []
-        for body in yaml.safe_load_all((ROOT / asked.f).read_text()):
+        for body in yaml.safe_load_all((commands.ROOT / asked.f).read_text()):
             (resource,) = [
                 r
                 for r in RESOURCES
@@ -111,8 +103,13 @@ class Console:
         return [f"{self._name(resource, one)} condition met" for one in found]
 
     def _found(self, asked):
-        kind = asked.words[0]
-        resource = next(r for r in RESOURCES if kind in (r.kind.lower(), r.plural))
+        kind, _, group = asked.words[0].partition(".")
+        # Of several groups kubectl takes one that nobody may have meant: pages name the group.
+        (resource,) = [
+            one
+            for one in RESOURCES
+            if kind in (one.kind.lower(), one.plural) and group in ("", one.group)
+        ]
         space = asked.n or "default" if resource.namespaced else ""
         if len(asked.words) > 1:
             one = self.world.found(resource, asked.words[1], space)

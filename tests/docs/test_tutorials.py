@@ -1,17 +1,13 @@
 """Tutorials: every command of the pages is run, and shows what the pages show."""
 
-import pathlib
-
 import pytest
 
-from tests.docs import console
-
-PAGES = pathlib.Path(__file__).parents[2] / "docs" / "tutorials"
-ORDER = ("batch-job", "quota", "gang", "reservation", "observe")
+from tests.docs import commands, console
 
 
 def test_every_tutorial_is_run():
-    assert sorted(ORDER) == sorted(page.stem for page in PAGES.glob("*.md") if page.stem != "index")
+    pages = {page.stem for page in commands.TUTORIALS.glob("*.md")}
+    assert {*commands.ORDER, "index"} == pages
 
 
 @pytest.mark.timeout(120)
@@ -19,22 +15,33 @@ async def test_every_command_shows_what_the_page_shows(world):
     for node in ("n1", "n2", "n3"):
         await world.add_node(node)
     terminal = console.Console(world)
-    for name in ORDER:
-        for command, shown in console.commands(PAGES / f"{name}.md"):
+    # The one on a laptop has a world of its own, tests/system/test_story.py.
+    for name in commands.ORDER[1:]:
+        for command, shown in commands.of(commands.TUTORIALS / f"{name}.md"):
             said = await terminal.run(command)
-            # The names of a Job's pods are drawn: pages show nothing for such commands.
-            assert not shown or console.shows(shown, said), f"{name}: {command}: {said}"
+            assert commands.shows(shown, said), f"{name}: {command}: {said}"
 
 
 @pytest.mark.parametrize(
     ("shown", "fits"),
     [
-        pytest.param(["a", "b"], True, id="all of it"),
-        pytest.param(["a"], False, id="the end is missing"),
+        pytest.param(["a  1 s", "b"], True, id="all of it"),
+        pytest.param(["a  1 s"], False, id="the end is missing"),
         pytest.param(["...", "b"], True, id="dots for the beginning"),
-        pytest.param(["a", "...", "b"], True, id="dots for nothing"),
+        pytest.param(["a  1 s", "...", "b"], True, id="dots for nothing"),
         pytest.param(["...", "c", "..."], False, id="what was not said"),
+        pytest.param(["a   1 s", "b"], True, id="a wider column"),
+        pytest.param(["a 1 s", "b"], False, id="no column"),
+        pytest.param(["a  ... s", "b"], True, id="dots in a line"),
+        pytest.param(["a  ... h", "b"], False, id="dots before another end"),
+        pytest.param(["a  ...b"], False, id="dots in a line end with it"),
     ],
 )
-def test_dots_stand_for_any_lines(shown, fits):
-    assert console.shows(shown, ["a", "b"]) is fits
+def test_dots_stand_for_any_lines_and_for_any_text(shown, fits):
+    assert commands.shows(shown, ["a  1 s", "b"]) is fits
+
+
+def test_keys_end_a_command(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```console\n$ make dev\n...\n```\n\n```console\n^C\nstopped\n```\n")
+    assert list(commands.of(page)) == [("make dev", ["..."]), ("^C", ["stopped"])]

@@ -5,6 +5,7 @@ import pytest
 from api import resources
 from cli.dev import example_workload
 from cli.install import apply
+from tests.docs import commands, console
 
 EXPECTED = {"whale", "latecomer"}
 NODES = ("sim-1", "sim-2", "sim-3")
@@ -36,6 +37,18 @@ async def test_the_story_ends_with_two_pods_that_wait_and_nothing_else_to_worry_
     assert warned == EXPECTED
     batch = [pod for pod in world.pods() if pod["metadata"]["namespace"] == "analytics"]
     assert sum(1 for pod in batch if pod["spec"].get("nodeName")) == 3
+    await shows_what_the_tutorial_shows(world)
+
+
+async def shows_what_the_tutorial_shows(world):
+    """Run here, where the story has been told already; its other commands need a real terminal."""
+    terminal = console.Console(world)
+    told = commands.of(commands.TUTORIALS / "laptop.md")
+    asked = [one for one in told if one[0].startswith("koord ")]
+    assert len(asked) > 3
+    for command, shown in asked:
+        said = await terminal.run(command)
+        assert commands.shows(shown, said), f"{command}: {said}"
 
 
 def test_the_example_asks_what_the_story_waits_for():
