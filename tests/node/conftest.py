@@ -33,6 +33,7 @@ _ASKED = bool(os.environ.get(SWITCH))
 ORDER = (
     # They have nodes of their own, which end before that of the others begins.
     *("test_runtime", "test_synchronisation", "test_many_containers", "test_runtime_proxy"),
+    *("test_installed",),
     *("test_leftovers", "test_image", "test_pods", "test_agent", "test_topology", "test_in_place"),
     *("test_observing",),
     *(

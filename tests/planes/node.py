@@ -98,7 +98,11 @@ class Node:
 
     def listener(self, port):
         """A socket that listens at the address of the API server's Service in the node."""
-        return node_network.listen(self.pid, SERVICE, port)
+        return self.listener_at(SERVICE, port)
+
+    def listener_at(self, address, port):
+        """A socket that listens at an address of the node."""
+        return node_network.listen(self.pid, address, port)
 
     async def start_containerd(self):
         configuration = self.workdir / "containerd.toml"

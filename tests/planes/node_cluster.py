@@ -207,15 +207,17 @@ async def apply(api, document):
 def rendered(image, *more):
     """The chart as rendered, but for the webhook, which API servers have to reach."""
     repository, _, tag = image.rpartition(":")
-    values = [f"image.repository={repository}", f"image.tag={tag}", *VALUES]
-    values += [
-        f"clusterSettings.colocation.{k}={str(v).lower()}"
-        if isinstance(v, bool)
-        else f"clusterSettings.colocation.{k}={v}"
-        for k, v in COLOCATION.items()
-    ]
+    values = [f"image.repository={repository}", f"image.tag={tag}", *VALUES, *lending()]
     documents = chart.documents(chart.template(*values, *more))
     return [with_view(one) for one in documents if component(one) != "webhook"]
+
+
+def lending():
+    """Values by which nodes lend what follows from requests alone."""
+    return [
+        f"clusterSettings.colocation.{key}={str(value).lower() if value is True else value}"
+        for key, value in COLOCATION.items()
+    ]
 
 
 def component(document):

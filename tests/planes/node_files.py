@@ -81,21 +81,21 @@ def kubelet(workdir, runtime):
     )
 
 
-def archive(path, name, busybox, command):
-    """Write a docker archive of one layer: a static busybox under the names of its applets."""
+def archive(path, name, program, command, *, called="busybox", applets=APPLETS):
+    """Write a docker archive of one layer: a static program, and its other names."""
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w") as tar:
         for folder in ("bin", "tmp"):
             entry = tarfile.TarInfo(folder)
             entry.type, entry.mode = tarfile.DIRTYPE, 0o1777 if folder == "tmp" else 0o755
             tar.addfile(entry)
-        data = busybox.read_bytes()
-        entry = tarfile.TarInfo("bin/busybox")
+        data = program.read_bytes()
+        entry = tarfile.TarInfo(f"bin/{called}")
         entry.size, entry.mode = len(data), 0o755
         tar.addfile(entry, io.BytesIO(data))
-        for applet in APPLETS:
+        for applet in applets:
             entry = tarfile.TarInfo(f"bin/{applet}")
-            entry.type, entry.linkname = tarfile.SYMTYPE, "busybox"
+            entry.type, entry.linkname = tarfile.SYMTYPE, called
             tar.addfile(entry)
     content = layer.getvalue()
     config = {
