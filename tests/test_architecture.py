@@ -41,6 +41,7 @@ ETERNAL_ROOTS = {
 }
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
 LOOKED_AT = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler)
 
 
@@ -81,9 +82,19 @@ def _looked_at() -> tuple[tuple[pathlib.Path, ast.AST], ...]:
     return tuple(
         (file, node)
         for file, tree in trees().items()
-        for node in ast.walk(tree)
+        for node in _statements(tree)
         if isinstance(node, LOOKED_AT)
     )
+
+
+def _statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield all statements and handlers; to walk through expressions as well takes a second."""
+    left = [tree]
+    while left:
+        node = left.pop()
+        yield node
+        for part in BODIES:
+            left += getattr(node, part, ())
 
 
 def lines_of(node: Any) -> int:
@@ -195,12 +206,12 @@ def test_package_names_clash_with_no_installed_distribution() -> None:
 def _names_root_settings(tree: ast.AST, process: str) -> Iterator[ast.AST]:
     """Yield where a module touches the root model of its process."""
     aliases = set()
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         if isinstance(node, ast.ImportFrom) and node.module == f"{process}.settings":
             yield from (alias for alias in node.names if alias.name == "Settings")
         elif isinstance(node, ast.ImportFrom) and node.module == process:
             aliases |= {a.asname or a.name for a in node.names if a.name == "settings"}
-    for node in ast.walk(tree):
+    for node in ast.walk(tree) if aliases else ():
         owner = node.value if isinstance(node, ast.Attribute) and node.attr == "Settings" else None
         if isinstance(owner, ast.Name) and owner.id in aliases:
             yield node

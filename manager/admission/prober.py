@@ -1,6 +1,7 @@
 """Asks whether a webhook answers, the way the API server would reach it."""
 
 import asyncio
+import functools
 import logging
 import ssl
 
@@ -13,6 +14,14 @@ logger = logging.getLogger(__name__)
 PATH = "/readyz"
 # A Service leads each connection to any endpoint: when one is silent, others are asked at once.
 _MORE = 4
+# Each kind of configuration has its caBundle; while it is renewed there is one more.
+_BUNDLES = 4
+
+
+@functools.lru_cache(maxsize=_BUNDLES)
+def _trust(bundle: str) -> ssl.SSLContext:
+    """Read a caBundle once; an empty one stands for all authorities of the system, as in Go."""
+    return ssl.create_default_context(cadata=bundle)
 
 
 class Probe:
@@ -25,7 +34,7 @@ class Probe:
     async def ask(self, target: registered.Target) -> str | None:
         """Return why no webhook answers, nothing when one does, None when that is unknown."""
         try:
-            trust = ssl.create_default_context(cadata=target.bundle)
+            trust = _trust(target.bundle)
         except (ssl.SSLError, ValueError) as error:
             return f"the registered caBundle cannot be read: {error}"
         problem = await self._once(target, trust)
