@@ -9,6 +9,7 @@ is free by requests, which the plug-ins of a round share.
 
 import argparse
 import time
+from collections.abc import Sequence
 
 from benchmarks import figures
 from benchmarks.descheduling import clusters
@@ -35,6 +36,10 @@ class _NoFilters:
         """Return nothing."""
         del pod
         return ""
+
+    def refusals(self, pods: Sequence[podinfo.Pod]) -> Sequence[str]:
+        """Return nothing of each."""
+        return [""] * len(pods)
 
     def late_refusal(self, pod: podinfo.Pod) -> str:
         """Return nothing."""

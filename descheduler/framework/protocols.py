@@ -142,14 +142,29 @@ class NodeFit(Protocol):
         """Return these nodes in this order, for questions about many pods."""
 
 
-class Evictability(Protocol):
-    """The filter chain of a profile."""
+class Filtering(Protocol):
+    """What one filter says in one round."""
 
     def refusal(self, pod: podinfo.Pod) -> str:
-        """Return why the pod must stay, empty where all filters accept it."""
+        """Return why the pod must stay, empty where it may leave."""
 
     def late_refusal(self, pod: podinfo.Pod) -> str:
         """Return what the check before an eviction (PreEvictionFilter) says."""
+
+
+@runtime_checkable
+class FilteringByKind(Protocol):
+    """A filter that goes by what `framework.filtering.kinds` compares, with exceptions."""
+
+    def varies(self, pod: podinfo.Pod) -> bool:
+        """Whether it may refuse a pod and accept another of its kind, neither being moved."""
+
+
+class Evictability(Filtering, Protocol):
+    """The filter chain of a profile: a pod may leave where all filters accept it."""
+
+    def refusals(self, pods: Sequence[podinfo.Pod]) -> Sequence[str]:
+        """Return what `refusal` says of each pod, which takes less time than to ask for each."""
 
 
 class Limits(Protocol):
@@ -243,7 +258,7 @@ class Migrating(Protocol):
 class FilterPlugin(Protocol):
     """Says which pods must stay."""
 
-    def for_round(self, view: FilterView) -> Evictability:
+    def for_round(self, view: FilterView) -> Filtering:
         """Return what it says in one round; `migrating` changes meanwhile, all else does not."""
 
 

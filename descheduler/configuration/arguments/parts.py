@@ -149,6 +149,11 @@ class Selection(Arguments):
         """Whether a node with these labels is looked at."""
         return self.node_selector is None or self.node_selector.selects(labels)
 
+    @property
+    def covers_all(self) -> bool:
+        """Whether any pod may move."""
+        return self.evictable_namespaces is None and not self.pod_selectors
+
     def covers(self, namespace: str, labels: Mapping[str, str]) -> bool:
         """Whether a pod with this namespace and these labels may move."""
         if self.evictable_namespaces is not None and not self.evictable_namespaces.hold(namespace):

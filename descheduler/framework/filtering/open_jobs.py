@@ -44,6 +44,10 @@ class OpenJobs:
         """Whether the pod itself is being moved."""
         return pod.uid in self._uids or pod.key in self._keys
 
+    def concerns(self, pod: podinfo.Pod) -> bool:
+        """Whether the pod itself is being moved, or another one of its node."""
+        return bool(self._total) and (pod.node in self._by_node or self.holds(pod))
+
     def count(self, but: podinfo.Pod) -> int:
         """Return how many jobs are open, without that of a pod."""
         return self._total - self._own(but)

@@ -57,6 +57,10 @@ class Safeguards:
             return reason
         return GANG if pod.gang and self._breaks_gang(pod) else ""
 
+    def varies(self, pod: podinfo.Pod) -> bool:
+        """Whether pods of its workload have moved: those that came after stay for a while."""
+        return bool(self._lines.moves_of(pod))
+
     def _breaks_gang(self, pod: podinfo.Pod) -> bool:
         moving = self._gangs.moving(pod, self._migrating)
         return (bool(moving) or not self._whole_gangs) and self._gangs.breaks(pod, moving)

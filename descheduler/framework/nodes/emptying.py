@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 import numpy as np
 
 from descheduler.framework import protocols
+from descheduler.framework.filtering import pod_traits
 from descheduler.framework.nodes import candidates, node_room
 from descheduler.model import picture, podinfo
 
@@ -35,13 +36,12 @@ def residents(view: protocols.View, node: str) -> Iterator[podinfo.Pod]:
 
 def occupants(seen: picture.Picture, node: str) -> Iterator[podinfo.Pod]:
     """Yield the same of a picture."""
-    for pod in seen.on_node.get(node, ()):
-        if pod.is_active and not pod.is_mirror and not _is_of_daemon(pod):
-            yield pod
+    return filter(is_occupant, seen.on_node.get(node, ()))
 
 
-def _is_of_daemon(pod: podinfo.Pod) -> bool:
-    return any(owner.kind == "DaemonSet" for owner in pod.owners)
+def is_occupant(pod: podinfo.Pod) -> bool:
+    """Whether a pod keeps its node from being empty."""
+    return pod.is_active and not pod.is_mirror and not pod_traits.is_daemon(pod)
 
 
 def largest_first(pods: Sequence[podinfo.Pod], room: node_room.Room) -> list[podinfo.Pod]:

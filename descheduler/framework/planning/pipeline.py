@@ -78,7 +78,8 @@ class _Round:
             *(seen, migrating, self._given.memory.moves, chosen.cool_down),
             whole_gangs=chosen.whole_gangs,
         )
-        filters = chain.Chain([guards, *(one.for_round(asked) for one in profile.filters)])
+        asking = [guards, *(one.for_round(asked) for one in profile.filters)]
+        filters = chain.Chain(asking, migrating)
         nodes = [node for node in self._ready if _selects(profile.node_selector, node)]
         bounded = chosen.in_round.bounds or chosen.in_hour.bounds
         view = protocols.View(

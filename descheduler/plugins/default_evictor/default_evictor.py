@@ -28,7 +28,7 @@ class DefaultEvictor:
     def __init__(self, arguments: evictor.DefaultEvictorArgs) -> None:
         self._arguments = arguments
 
-    def for_round(self, view: protocols.FilterView) -> protocols.Evictability:
+    def for_round(self, view: protocols.FilterView) -> protocols.Filtering:
         """Return what it says in one round."""
         return _Round(self._arguments, view)
 
@@ -50,6 +50,11 @@ class _Round:
     def refusal(self, pod: podinfo.Pod) -> str:
         """Return why the pod must stay, empty where it may leave."""
         return pod_checks.first_refusal(self._checks, pod)
+
+    def varies(self, pod: podinfo.Pod) -> bool:
+        """Whether the age of pods counts."""
+        del pod
+        return bool(self._arguments.min_pod_age)
 
     def late_refusal(self, pod: podinfo.Pod) -> str:
         """Return why its namespace or the other nodes keep it."""

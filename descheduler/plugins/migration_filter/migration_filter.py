@@ -21,7 +21,7 @@ class MigrationFilter:
     def __init__(self, arguments: migration.MigrationControllerArgs) -> None:
         self._arguments = arguments
 
-    def for_round(self, view: protocols.FilterView) -> protocols.Evictability:
+    def for_round(self, view: protocols.FilterView) -> protocols.Filtering:
         """Return what it says in one round."""
         return _Round(self._arguments, view)
 
@@ -45,6 +45,11 @@ class _Round:
         if self._schedulers is not None and pod.scheduler_name not in self._schedulers:
             return SCHEDULER
         return self._lasting.refusal(pod) or self._limits.refusal(pod)
+
+    def varies(self, pod: podinfo.Pod) -> bool:
+        """Return False: it goes by workload and template, and by what is being moved."""
+        del pod
+        return False
 
     def late_refusal(self, pod: podinfo.Pod) -> str:
         """Return why no other node takes it, where that is looked at."""

@@ -23,31 +23,51 @@ class Members:
     others: tuple[podinfo.Pod, ...]
 
 
+class Measure:
+    """The size of pods on nodes of one size: the weighted part of a node that they request."""
+
+    __slots__ = ("_factors", "_known")
+
+    def __init__(self, factors: Sequence[tuple[str, float]]) -> None:
+        """By resource, what one unit of it weighs."""
+        self._factors = factors
+        self._known: dict[int, float] = {}
+
+    def size(self, pod: podinfo.Pod) -> float:
+        """Return the size of a pod of the round; pods of one template share what they request."""
+        requests = pod.requests
+        found = self._known.get(id(requests))
+        if found is None:
+            found = sum([requests.get(name, 0) * factor for name, factor in self._factors])
+            self._known[id(requests)] = found
+        return found
+
+
 class Scale:
     """Measures requests of pods by weighted parts of what their node has."""
 
-    __slots__ = ("_allocatable", "_factors", "_resources", "_room", "_weights")
+    __slots__ = ("_allocatable", "_by_factors", "_has", "_resources", "_room", "_weights")
 
     def __init__(self, room: node_room.Room, weights: Mapping[str, float]) -> None:
         self._room = room
         self._resources = tuple(weights)
         self._weights = np.array([weights[name] for name in self._resources], np.float64)
         _, self._allocatable = room.amounts(self._resources)
-        self._factors: dict[str, Sequence[tuple[str, float]]] = {}
+        self._has: list[list[int]] = self._allocatable.tolist()
+        self._by_factors: dict[tuple[tuple[str, float], ...], Measure] = {}
 
-    def size(self, pod: podinfo.Pod, node: str) -> float:
-        """Return the weighted part of a node that a pod requests."""
-        factors = self._factors.get(node)
-        if factors is None:
-            factors = self._factors[node] = self._factors_of(node)
-        requests = pod.requests
-        return sum([requests.get(name, 0) * factor for name, factor in factors])
+    def on(self, node: str) -> Measure:
+        """Return the measure of a node, which those of its size share."""
+        factors = tuple(self._factors(self._has[self._room.row(node)]))
+        found = self._by_factors.get(factors)
+        if found is None:
+            found = self._by_factors[factors] = Measure(factors)
+        return found
 
-    def _factors_of(self, node: str) -> Sequence[tuple[str, float]]:
-        """Return what one unit of each resource weighs on a node."""
-        has = self._allocatable[self._room.row(node)].tolist()
+    def _factors(self, has: Sequence[int]) -> Iterator[tuple[str, float]]:
+        """Yield what one unit of each resource weighs on a node."""
         weighed = zip(self._resources, has, self._weights.tolist(), strict=True)
-        return [(name, weight / amount) for name, amount, weight in weighed if amount > 0]
+        return ((name, weight / amount) for name, amount, weight in weighed if amount > 0)
 
     def sizes(self, pod: podinfo.Pod) -> node_room.Shares:
         """Return the weighted part of every node that a pod requests."""
@@ -72,18 +92,17 @@ def ranked(nodes: Iterable[Members], scale: Scale) -> Iterator[podinfo.Pod]:
 
 def _score(one: Members, scale: Scale) -> float:
     """Return how much stays for how much goes; the less, the closer the node is to empty."""
-    staying = sum(scale.size(pod, one.node) for pod in (*one.kept, *one.others))
-    going = sum(scale.size(pod, one.node) for pod in one.evictable)
+    size = scale.on(one.node).size
+    staying = sum([size(pod) for pod in (*one.kept, *one.others)])
+    going = sum([size(pod) for pod in one.evictable])
     if going:
         return staying / going
     return float("inf") if staying else 0.0
 
 
 def _largest_first(one: Members, scale: Scale) -> Sequence[podinfo.Pod]:
-    return sorted(
-        one.evictable,
-        key=lambda pod: (-scale.size(pod, one.node), -pod.created, pod.key),
-    )
+    size = scale.on(one.node).size
+    return sorted(one.evictable, key=lambda pod: (-size(pod), -pod.created, pod.key))
 
 
 def unwritten(wanted: Mapping[str, int], pods: Iterable[podinfo.Pod]) -> list[podinfo.Pod]:

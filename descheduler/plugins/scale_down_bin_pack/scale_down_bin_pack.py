@@ -1,6 +1,6 @@
 """Let a smaller cluster need fewer nodes: rank pods for scaling in, pack them, or empty nodes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from api import names
@@ -35,7 +35,7 @@ class ScaleDownBinPack:
         given = self._arguments
         if given.paused or given.dry_run or given.strategy != packing.CALCULATE_ONLY:
             return {}
-        members = list(self._members(view))
+        members = self._members(view)
         scale = ranking.Scale(node_room.Room(view), given.resource_weights)
         order = list(ranking.ranked(members, scale))
         kept = [pod for one in members for pod in one.kept]
@@ -60,26 +60,33 @@ class ScaleDownBinPack:
             yield from self._packed(view, room, scale)
         return protocols.NO_MEMORY
 
-    def _members(self, view: protocols.View) -> Iterator[ranking.Members]:
-        """Yield the pods of each node that is looked at: evictable, kept, and not selected."""
-        for node in view.nodes:
-            if not self._arguments.covers_node(node.labels):
-                continue
-            selected = [
-                pod
-                for pod in emptying.residents(view, node.name)
-                if self._arguments.covers(pod.namespace, pod.labels)
-            ]
-            evictable = [pod for pod in selected if not view.evictable.refusal(pod)]
-            free, all_selected = {one.uid for one in evictable}, {one.uid for one in selected}
-            yield ranking.Members(
-                node.name,
-                tuple(evictable),
-                tuple(pod for pod in selected if pod.uid not in free),
-                tuple(
-                    pod for pod in view.picture.running_on(node.name) if pod.uid not in all_selected
-                ),
+    def _members(self, view: protocols.View) -> list[ranking.Members]:
+        """Return the pods of each node that is looked at: evictable, kept, and not selected."""
+        looked_at = [node for node in view.nodes if self._arguments.covers_node(node.labels)]
+        split = [self._split(view.picture.running_on(node.name)) for node in looked_at]
+        reasons = iter(view.evictable.refusals([pod for selected, _ in split for pod in selected]))
+        found = []
+        for node, (selected, others) in zip(looked_at, split, strict=True):
+            evictable: list[podinfo.Pod] = []
+            kept: list[podinfo.Pod] = []
+            for pod in selected:
+                (kept if next(reasons) else evictable).append(pod)
+            found.append(ranking.Members(node.name, tuple(evictable), tuple(kept), tuple(others)))
+        return found
+
+    def _split(
+        self, pods: Iterable[podinfo.Pod]
+    ) -> tuple[Sequence[podinfo.Pod], Sequence[podinfo.Pod]]:
+        """Return the pods that are selected, and the others."""
+        given, all_of_them = self._arguments, self._arguments.covers_all
+        selected: list[podinfo.Pod] = []
+        others: list[podinfo.Pod] = []
+        for pod in pods:
+            is_selected = emptying.is_occupant(pod) and (
+                all_of_them or given.covers(pod.namespace, pod.labels)
             )
+            (selected if is_selected else others).append(pod)
+        return selected, others
 
     def _packed(
         self, view: protocols.View, room: node_room.Room, scale: ranking.Scale

@@ -1,7 +1,7 @@
 """Plug-ins of the descheduler driven without a process: what they suggest, and what they hear."""
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from descheduler.framework import protocols
@@ -22,6 +22,10 @@ class Chain:
     def refusal(self, pod: podinfo.Pod) -> str:
         """Return why the pod must stay."""
         return "protected" if pod.name in self.kept else ""
+
+    def refusals(self, pods: Sequence[podinfo.Pod]) -> Sequence[str]:
+        """Return why each of the pods must stay."""
+        return [self.refusal(pod) for pod in pods]
 
     def late_refusal(self, pod: podinfo.Pod) -> str:
         """Return what the check before an eviction says."""
