@@ -59,8 +59,8 @@ check: $(STAMP) ## Lint, types and import contracts
 	$(BIN)/lint-imports
 
 .PHONY: docs
-docs: $(STAMP) ## The manual as a site in build/site, with every link checked
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+docs: $(STAMP) ## The manual as a site in build/site/VERSION beside other versions, with every link checked
+	$(BIN)/python deploy/site/build.py
 
 .PHONY: fmt
 fmt: $(STAMP) ## Format the code

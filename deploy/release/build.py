@@ -11,6 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
 from deploy.image import build as images
 from deploy.image import packages, sbom
 from deploy.release import archives, documents, wheel
+from deploy.site import build as sites
 
 ROOT = pathlib.Path(__file__).parents[2]
 ADDRESS = "https://releases.invalid/koord"
@@ -42,6 +43,15 @@ def files(root: pathlib.Path, target: pathlib.Path, address: str) -> None:
     (target / f"koord-{version}.cdx.json").write_text(bill, encoding="utf-8")
     for lock_name in ("requirements.lock", "requirements-gpu.lock"):
         shutil.copyfile(root / lock_name, target / lock_name)
+
+
+def manual(target: pathlib.Path) -> None:
+    """Add the manual as a site: its version, and what versions share."""
+    with tempfile.TemporaryDirectory() as scratch:
+        site = pathlib.Path(scratch)
+        version = sites.build(site)
+        packed = archives.packed(archives.folder(site, "koord-manual"))
+        (target / f"koord-manual-{version}.tar.gz").write_bytes(packed)
 
 
 def image(target: pathlib.Path) -> str:
@@ -79,6 +89,7 @@ def main() -> int:
         target = pathlib.Path(scratch) / "release"
         target.mkdir()
         files(ROOT, target, chosen.address)
+        manual(target)
         missing = "it was left out" if chosen.no_image else image(target)
         named(ROOT, target)
         shutil.rmtree(chosen.output, ignore_errors=True)
