@@ -4,6 +4,7 @@ import asyncio
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import urllib.request
@@ -13,6 +14,7 @@ import pytest
 from tests.docs import commands, terminals
 from tests.e2e import binaries
 
+NOT_IN_CLONES = (".venv", ".dev", ".mypy_cache", ".pytest_cache", "__pycache__", "build")
 INSTALLED = pathlib.Path(sys.prefix)
 CONSOLE = re.compile(r"^  console +(http://\S+)$", re.M)
 pytestmark = pytest.mark.timeout(300)
@@ -21,9 +23,16 @@ pytestmark = pytest.mark.timeout(300)
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory):
     """What somebody else gets who clones this repository, with what is installed here already."""
-    folder = tmp_path_factory.mktemp("clone") / "koord"
-    words = ("clone", "--quiet", "--depth=1", f"file://{commands.ROOT}", str(folder))
-    subprocess.run(["git", *words], check=True)
+    place = tmp_path_factory.mktemp("clone")
+    folder = place / "koord"
+    if (commands.ROOT / ".git").exists():
+        words = ("clone", "--quiet", "--depth=1", f"file://{commands.ROOT}", str(folder))
+        # Whoever the files belong to.
+        (place / ".gitconfig").write_text("[safe]\n\tdirectory = *\n")
+        subprocess.run(["git", *words], check=True, env={**os.environ, "HOME": str(place)})
+    else:
+        # An archive was unpacked here.
+        shutil.copytree(commands.ROOT, folder, ignore=shutil.ignore_patterns(*NOT_IN_CLONES))
     (folder / ".venv").mkdir()
     for name in ("bin", "lib", "pyvenv.cfg"):
         (folder / ".venv" / name).symlink_to(INSTALLED / name)
