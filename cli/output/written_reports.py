@@ -10,6 +10,8 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from cli.output import charts, svg_charts
+
 FORMATS: Final = ("html", "markdown", "csv")
 _CSS: Final = """
 body { font-family: sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
@@ -38,8 +40,8 @@ class Report:
     title: str
     sentences: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
-    charts: tuple[str, ...] = ()
-    """SVG texts; only HTML shows them."""
+    drawings: tuple[charts.Chart, ...] = ()
+    """Only HTML shows them."""
     notes: tuple[str, ...] = ()
 
 
@@ -59,7 +61,7 @@ def _html(report: Report) -> Iterator[str]:
     yield '<!doctype html><html lang="en"><head><meta charset="utf-8">'
     yield f"<title>{title}</title><style>{_CSS}</style></head><body><h1>{title}</h1>"
     yield from (f"<p>{html.escape(one)}</p>" for one in report.sentences)
-    yield from report.charts
+    yield from map(svg_charts.drawn, report.drawings)
     for table in report.tables:
         yield f"<h2>{html.escape(table.title)}</h2><table><thead>{_row('th', table.head)}</thead>"
         yield "<tbody>"

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any, Final
 
-from cli.output import svg_charts, written_reports
+from cli.output import charts, written_reports
 
 _MOST_BARS: Final = 12
 
@@ -74,12 +74,12 @@ def report(found: Past) -> written_reports.Report:
         "EVICTED",
     )  # fmt: skip
     tables = [written_reports.Table("By team", head, rows)]
-    charts = []
+    drawings = []
     bars = [
         (one.name, {"held": one.held, "used": one.used or 0.0}) for one in found.teams[:_MOST_BARS]
     ]
     if bars:
-        charts.append(svg_charts.bars("Core-hours of lent resources, by team", "h", bars))
+        drawings.append(charts.bars("Core-hours of lent resources, by team", "h", bars))
     if found.days:
         tables.append(
             written_reports.Table(
@@ -89,9 +89,9 @@ def report(found: Past) -> written_reports.Report:
             )
         )
         days = [(day, {"lent": a, "held": b, "used": c}) for day, a, b, c in found.days]
-        charts.append(svg_charts.bars("Core-hours by day", "h", days))
+        drawings.append(charts.bars("Core-hours by day", "h", days))
     return written_reports.Report(
-        "What colocation gave", sentences, tuple(tables), tuple(charts), found.notes
+        "What colocation gave", sentences, tuple(tables), tuple(drawings), found.notes
     )
 
 

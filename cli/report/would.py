@@ -17,7 +17,7 @@ from api.koordinator.settings import configuration
 from api.kubernetes import core
 from api.wire import quantity
 from cli import reading
-from cli.output import svg_charts, written_reports
+from cli.output import charts, written_reports
 from cli.report import uses
 from cli.simulation import lent
 from cli.snapshot import format as formats
@@ -193,7 +193,7 @@ def report(found: Would) -> written_reports.Report:
         "What colocation would give",
         tuple(_sentences(found)),
         (_of_teams(found), _of_nodes(found)),
-        (svg_charts.bars("Cores that teams request and use", "cores", bars),) if bars else (),
+        (charts.bars("Cores that teams request and use", "cores", bars),) if bars else (),
         found.notes,
     )
 

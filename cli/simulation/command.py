@@ -9,7 +9,17 @@ from typing import Any
 from cli import clusters
 from cli.output import progress
 from cli.previews import class_changes
-from cli.simulation import added_nodes, change, comparison, ending, lent, object_files, placing
+from cli.simulation import (
+    added_nodes,
+    change,
+    comparison,
+    ending,
+    lent,
+    object_files,
+    placing,
+    report_files,
+    settings_report,
+)
 from cli.snapshot import format as formats
 from cli.snapshot import reader
 
@@ -42,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--plugin", action="append", default=[], metavar="NAME",
         help="also enable this plug-in of the extender, such as NodeNUMAResource",
     )  # fmt: skip
+    report_files.add_arguments(parser)
     parser.add_argument("--save", type=Path, metavar="FILE", help="keep the state that was read")
     reader.add_arguments(parser)
     clusters.add_output(parser)
@@ -60,9 +71,13 @@ def _asked(chosen: argparse.Namespace) -> comparison.Comparison:
     if not asked and not chosen.nodes:
         raise change.ChangeError("nothing is changed: name a file with -f, or --nodes")
     ending.check_nodes(chosen)
+    report_files.check(chosen)
     snapshot = ending.snapshot(chosen)
     with progress.bar() as step:
-        return compared(snapshot, asked, (chosen.nodes, chosen.like), tuple(chosen.plugin), step)
+        added = (chosen.nodes, chosen.like)
+        found = compared(snapshot, asked, added, tuple(chosen.plugin), step)
+    report_files.write(chosen, settings_report.report(found))
+    return found
 
 
 def compared(

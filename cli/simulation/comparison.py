@@ -78,7 +78,7 @@ def lines(found: Comparison, *, wide: bool = False) -> Iterator[str]:
     rows = [("LENT", "BEFORE", "AFTER", "DIFFERENCE"), *_sums(found)]
     yield from _aligned(rows)
     yield ""
-    changes = [("NODE", "RESOURCE", "BEFORE", "AFTER"), *_nodes(found)]
+    changes = [("NODE", "RESOURCE", "BEFORE", "AFTER"), *moved(found)]
     shown = changes if wide else changes[: _MOST + 1]
     if len(changes) > 1:
         yield from _aligned(shown)
@@ -102,7 +102,8 @@ def _sums(found: Comparison) -> Iterator[tuple[str, ...]]:
         yield name, wording.amount(name, old), wording.amount(name, new), f"{sign}{moved}"
 
 
-def _nodes(found: Comparison) -> Iterator[tuple[str, ...]]:
+def moved(found: Comparison) -> Iterator[tuple[str, ...]]:
+    """Yield node, resource and both amounts where a node lends another amount."""
     before, after = found.without.lent.nodes, found.changed.lent.nodes
     for node in sorted({*before, *after}):
         old, new = before.get(node, {}), after.get(node, {})

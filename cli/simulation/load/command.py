@@ -12,8 +12,8 @@ from api.koordinator.metadata import qos
 from api.kubernetes import core
 from api.wire import durations, quantity
 from cli import clusters, reading
-from cli.output import progress, written_reports
-from cli.simulation import added_nodes, change, ending, object_files
+from cli.output import progress
+from cli.simulation import added_nodes, change, ending, object_files, report_files
 from cli.simulation.load import node_agent, replay, results, series
 from cli.snapshot import format as formats
 from cli.snapshot import projection, reader
@@ -65,9 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--agent-feature", action="append", default=[], metavar="NAME",
         help="a feature gate that the agents have on besides the defaults, such as BEMemoryEvict",
     )  # fmt: skip
-    parser.add_argument(
-        "--html", type=Path, metavar="FILE", help="also write a report with charts, one HTML file"
-    )
+    report_files.add_arguments(parser)
     reader.add_arguments(parser)
     clusters.add_output(parser)
     parser.set_defaults(run=_run)
@@ -79,6 +77,7 @@ def _run(chosen: argparse.Namespace) -> int:
 
 
 def _replayed(chosen: argparse.Namespace) -> replay.Replay:
+    report_files.check(chosen)
     source = _source(chosen)
     options = _options(chosen, source)
     snapshot = ending.read(chosen)
@@ -92,12 +91,7 @@ def _replayed(chosen: argparse.Namespace) -> replay.Replay:
         snapshot = filled(snapshot, chosen.fill)
     with progress.bar() as step:
         found = replay.replayed(snapshot, source, options, step)
-    if chosen.html is not None:
-        text = written_reports.written(results.report(found), "html")
-        try:
-            chosen.html.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise reader.FileError(f"{chosen.html} cannot be written: {error.strerror}") from error
+    report_files.write(chosen, results.report(found))
     return found
 
 

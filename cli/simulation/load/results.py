@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any, Final
 
-from cli.output import svg_charts, written_reports
+from cli.output import charts, written_reports
 from cli.simulation.load import replay
 
 _ROWS: Final = 24
@@ -148,9 +148,9 @@ def report(found: replay.Replay) -> written_reports.Report:
         tuple(_sentences(summary(found))),
         (hours(found),),
         (
-            svg_charts.lines(f"Cores in use, of {found.cores:g}", "cores", times, cores),
-            svg_charts.lines("Stretch of requests of services", "", times, price),
-            svg_charts.lines("Pods", "", times, pods),
+            charts.lines(f"Cores in use, of {found.cores:g}", "cores", times, cores),
+            charts.lines("Stretch of requests of services", "", times, price),
+            charts.lines("Pods", "", times, pods),
         ),
         found.notes,
     )

@@ -4,6 +4,7 @@ import json
 
 import pytest
 import yaml
+from PIL import Image
 
 from api import names, resources
 from api.wire import durations
@@ -181,6 +182,17 @@ def test_the_command_reads_files_and_prints_lines_and_documents(tmp_path, capsys
     body = json.loads(capsys.readouterr().out)
     assert body["lent"][names.BATCH_CPU] == {"before": 9900, "after": 17100}
     assert body["changed"]["placed"][0]["pod"] == "default/a"
+    html, png = tmp_path / "r.html", tmp_path / "r.png"
+    assert main.main([*words, "-f", str(file), f"--html={html}", f"--png={png}"]) == 0
+    capsys.readouterr()
+    text = html.read_text()
+    assert "Of 2 waiting pods 2 would get a place; without the change 1." in text
+    assert "<td>n1</td><td>kubernetes.io/batch-cpu</td><td>6.1</td><td>10.9</td>" in text
+    assert "<td>default/b</td><td>waits</td><td>n2</td>" in text
+    assert text.count("<svg") == 4
+    assert "17.1 cores" in text
+    with Image.open(png) as picture:
+        assert picture.format == "PNG"
     assert main.main(words) == 2
     assert "nothing is changed" in capsys.readouterr().err
     assert main.main([*words, "--nodes=2"]) == 2

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from PIL import Image
 
 from api import names
 from cli import main
@@ -90,7 +91,11 @@ def test_the_command_writes_lines_documents_and_a_report(tmp_path, capsys):
     snapshot, html, csv = tmp_path / "s", tmp_path / "r.html", tmp_path / "load.csv"
     reader.save(snapshot, small())
     words = ["simulate", "load", f"--snapshot={snapshot}", "--step=1h"]
-    assert main.main([*words, "--day-curve", "--hours=3", "--fill=2,2Gi", f"--html={html}"]) == 0
+    png = tmp_path / "r.png"
+    files = (f"--html={html}", f"--png={png}")
+    assert main.main([*words, "--day-curve", "--hours=3", "--fill=2,2Gi", *files]) == 0
+    with Image.open(png) as picture:
+        assert picture.size == (1720, 3 * 520)
     out = capsys.readouterr().out
     assert "Over 3 hours 2 nodes with 24 cores are used to" in out
     text = html.read_text()
