@@ -47,6 +47,8 @@ class Options:
     """Where the services that webhooks name listen; read at each call."""
     with_kubelets: bool = True
     with_workloads: bool = True
+    encrypted: bool = True
+    """The API server serves HTTPS, as everywhere but in tests of many connections."""
 
 
 class Plane:
@@ -123,6 +125,7 @@ class Plane:
             faults=self.faults,
             services=self._options.services,
             authority=self._authority,
+            encrypted=self._options.encrypted,
         )
         started = await self._serving.enter_async_context(
             apiserver.running(clock=self._clock, state=self._state, options=options)

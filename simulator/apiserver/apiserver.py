@@ -1,4 +1,4 @@
-"""The embedded API server: real HTTPS in front of the store.
+"""The embedded API server: real HTTPS, or plain HTTP, in front of the store.
 
 Everybody who is known may do everything, unless an authorizer says otherwise; RBAC objects are
 stored and not evaluated. Rules in CEL are stored and not evaluated.
@@ -47,6 +47,8 @@ class Options:
     """Where the services that webhooks name listen, by namespace and name. Read at each call."""
     authority: issue.Pair | None = None
     """Who signs the serving certificate; by default a fresh authority."""
+    encrypted: bool = True
+    """Serve HTTPS. Without it tests spare the handshakes of each watch of each process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ async def running(
     state: State | None = None,
     options: Options | None = None,
 ) -> AsyncIterator[ApiServer]:
-    """Serve a state over HTTPS; one that is kept survives the restart of its server."""
+    """Serve a state; one that is kept survives the restart of its server."""
     chosen = options or Options()
     state = state or new_state(clock)
     tokens = chosen.tokens
@@ -127,15 +129,15 @@ async def running(
         stack.push_async_callback(parts.webhooks.close)
         supervisor = await stack.enter_async_context(supervise.Supervisor("apiserver"))
         supervisor.start("ticker", lambda: _ticking(parts))
-        context = _context(authority, chosen.host, real)
-        url = await stack.enter_async_context(_listening(parts, chosen, context))
-        parts.address = url.removeprefix("https://")
+        context = _context(authority, chosen.host, real) if chosen.encrypted else None
+        parts.address = await stack.enter_async_context(_listening(parts, chosen, context))
+        url = f"{'https' if chosen.encrypted else 'http'}://{parts.address}"
         yield ApiServer(url, authority.certificate, next(iter(tokens), ""), state)
 
 
 @contextlib.asynccontextmanager
 async def _listening(
-    parts: services.Services, options: Options, context: ssl.SSLContext
+    parts: services.Services, options: Options, context: ssl.SSLContext | None
 ) -> AsyncIterator[str]:
     async def handle(request: web.Request) -> web.StreamResponse:
         return await handlers.handle(parts, request)
@@ -154,7 +156,7 @@ async def _listening(
         site = web.TCPSite(runner, options.host, options.port, ssl_context=context)
         await site.start()
         port = runner.addresses[0][1]
-        yield f"https://{options.host}:{port}"
+        yield f"{options.host}:{port}"
     finally:
         parts.closing = True
         parts.wake()

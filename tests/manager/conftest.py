@@ -148,7 +148,7 @@ def clock() -> ManualClock:
 @pytest.fixture
 async def world(clock: ManualClock) -> AsyncIterator[World]:
     """An empty cluster that knows our kinds."""
-    async with apiserver.running(clock=clock) as plane:
+    async with apiserver.running(clock=clock, options=apiserver.Options(encrypted=False)) as plane:
         who = access.Access(plane.url, plane.ca, access.StaticToken(plane.token))
         async with client.Client(who, clock=clock, user_agent="admin") as admin:
             await definitions.store(plane, admin, KINDS)

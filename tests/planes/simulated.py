@@ -31,5 +31,5 @@ class SimulatedPlane:
 
 @contextlib.asynccontextmanager
 async def running():
-    async with cluster.running(cluster.Options(with_kubelets=False)) as plane:
+    async with cluster.running(cluster.Options(with_kubelets=False, encrypted=False)) as plane:
         yield SimulatedPlane(plane)

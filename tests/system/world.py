@@ -379,7 +379,7 @@ async def opened(folder, kind=World):
         supervisor = await enter(supervise.Supervisor("world"))
         world = kind(folder, clock, supervisor)
         supervisor.start("time", world.flow)
-        options = cluster.Options(hooks=world.hosts.hooks)
+        options = cluster.Options(hooks=world.hosts.hooks, encrypted=False)
         async with world.flowing():
             world.plane = await enter(cluster.running(options, clock=clock))
         plane = world.plane

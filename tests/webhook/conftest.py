@@ -110,7 +110,7 @@ async def world(clock, tmp_path):
     made = World(clock, tmp_path)
     real = clocks.SystemClock()
     async with apiserver.running(
-        clock=real, options=apiserver.Options(faults=made.faults)
+        clock=real, options=apiserver.Options(faults=made.faults, encrypted=False)
     ) as server:
         made.server = server
         made.access = accesses.Access(server.url, server.ca, accesses.StaticToken(server.token))

@@ -228,7 +228,7 @@ def _picture(seen: stores.Stores, now: float) -> picture.Picture:
 
 @pytest.fixture
 def clock():
-    """A clock that starts now, because TLS compares certificates with the real date."""
+    """A clock that starts now, since leases and events tell real dates."""
     return loopback.LoopbackClock(float(int(time.time())))
 
 
@@ -236,7 +236,7 @@ def clock():
 async def world(clock):
     """An empty cluster that knows jobs and Reservations."""
     trouble = faults.Faults(clock)
-    options = apiserver.Options(faults=trouble)
+    options = apiserver.Options(faults=trouble, encrypted=False)
     async with apiserver.running(clock=clock, options=options) as plane:
         who = access.Access(plane.url, plane.ca, access.StaticToken(plane.token))
         async with client.Client(who, clock=clock, user_agent="admin") as admin:

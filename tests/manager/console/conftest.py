@@ -78,7 +78,7 @@ def rights() -> Rights:
 @pytest.fixture
 async def world(clock: Any, rights: Rights) -> AsyncIterator[manager_world.World]:
     """A cluster that asks `rights` about everybody."""
-    options = apiserver.Options(tokens=TOKENS, authorizer=rights)
+    options = apiserver.Options(tokens=TOKENS, authorizer=rights, encrypted=False)
     async with apiserver.running(clock=clock, options=options) as plane:
         who = access.Access(plane.url, plane.ca, access.StaticToken(ADMIN))
         async with client.Client(who, clock=clock, user_agent="admin") as admin:
