@@ -2,10 +2,13 @@
 
 import collections
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from descheduler.framework import protocols
 from descheduler.framework.filtering import kinds, open_jobs
 from descheduler.model import podinfo
+
+_NOT_ASKED: Final = "nobody has been asked yet"
 
 
 class Chain:
@@ -43,9 +46,9 @@ class Chain:
                 found.append(self.refusal(pod))
                 continue
             kind = kinds.of(pod)
-            if kind not in known:
-                known[kind] = None if self._varies(pod) else self.refusal(pod)
-            reason = known[kind]
+            reason = known.get(kind, _NOT_ASKED)
+            if reason is _NOT_ASKED:
+                reason = known[kind] = None if self._varies(pod) else self.refusal(pod)
             if reason is None:
                 reason = self.refusal(pod)
             elif reason:

@@ -22,15 +22,19 @@ class Rule(Protocol):
 
 def present(view: protocols.View, rule: Rule) -> Iterator[tuple[nodeinfo.Node, podinfo.Pod]]:
     """Yield the pods of the profile's nodes that are not terminating, those that ended included."""
-    namespaces, selector = rule.namespaces, rule.label_selector
+    all_of_them = rule.namespaces is None and rule.label_selector is None
     for node in view.nodes:
         for pod in view.picture.on_node.get(node.name, ()):
-            if pod.leaves_at >= 0:
-                continue
-            if namespaces is not None and not namespaces.hold(pod.namespace):
-                continue
-            if selector is None or selector.selects(pod.labels):
+            if pod.leaves_at < 0 and (all_of_them or covers(rule, pod)):
                 yield node, pod
+
+
+def covers(rule: Rule, pod: podinfo.Pod) -> bool:
+    """Whether a rule looks at the namespace and the labels of a pod."""
+    namespaces, selector = rule.namespaces, rule.label_selector
+    if namespaces is not None and not namespaces.hold(pod.namespace):
+        return False
+    return selector is None or selector.selects(pod.labels)
 
 
 def active(view: protocols.View, rule: Rule) -> Iterator[tuple[nodeinfo.Node, podinfo.Pod]]:

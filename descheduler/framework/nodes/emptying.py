@@ -36,12 +36,26 @@ def residents(view: protocols.View, node: str) -> Iterator[podinfo.Pod]:
 
 def occupants(seen: picture.Picture, node: str) -> Iterator[podinfo.Pod]:
     """Yield the same of a picture."""
-    return filter(is_occupant, seen.on_node.get(node, ()))
+    return filter(Occupants().holds, seen.on_node.get(node, ()))
 
 
-def is_occupant(pod: podinfo.Pod) -> bool:
-    """Whether a pod keeps its node from being empty."""
-    return pod.is_active and not pod.is_mirror and not pod_traits.is_daemon(pod)
+class Occupants:
+    """Tells pods that keep their nodes from being empty; owners that pods share are read once."""
+
+    __slots__ = ("_daemons",)
+
+    def __init__(self) -> None:
+        self._daemons: dict[int, bool] = {}
+
+    def holds(self, pod: podinfo.Pod) -> bool:
+        """Whether a pod of the picture is one of them."""
+        if pod.phase in podinfo.ENDED or pod.leaves_at >= 0 or pod.is_mirror:
+            return False
+        key = id(pod.owners)
+        is_of_daemon = self._daemons.get(key)
+        if is_of_daemon is None:
+            is_of_daemon = self._daemons[key] = pod_traits.is_daemon(pod)
+        return not is_of_daemon
 
 
 def largest_first(pods: Sequence[podinfo.Pod], room: node_room.Room) -> list[podinfo.Pod]:

@@ -66,20 +66,15 @@ class RemoveDuplicates:
 
     def _groups(self, view: protocols.View) -> Iterator[list[podinfo.Pod]]:
         """Yield the pods that are alike, of those of which two share a node."""
-        found: dict[_Key, list[podinfo.Pod]] = {}
-        owned: dict[int, _Owners] = {}
-        run: dict[int, tuple[str, ...]] = {}
+        # Pods of one controller and state share what says so.
+        shared: dict[tuple[str, int, int], list[podinfo.Pod]] = collections.defaultdict(list)
         for _, pod in candidates.active(view, _Rule(self._arguments.namespaces)):
-            # Pods of one controller share what says so.
-            owners = owned.get(id(pod.owners))
-            if owners is None:
-                owners = owned[id(pod.owners)] = self._owners(pod)
-            if not owners:
-                continue
-            images = run.get(id(pod.containers))
-            if images is None:
-                images = run[id(pod.containers)] = _images(pod)
-            found.setdefault((pod.namespace, owners, images), []).append(pod)
+            namespace = pod.key.partition("/")[0]
+            shared[namespace, id(pod.owners), id(pod.containers)].append(pod)
+        found: dict[_Key, list[podinfo.Pod]] = collections.defaultdict(list)
+        for (namespace, _, _), pods in shared.items():
+            if owners := self._owners(pods[0]):
+                found[namespace, owners, _images(pods[0])].extend(pods)
         for _, alike in sorted(found.items()):
             if len({pod.node for pod in alike}) < len(alike):
                 yield alike

@@ -29,18 +29,18 @@ class RemovePodsViolatingInterPodAntiAffinity:
         """Suggest pods that are repelled where they are, the least important first."""
         del memory
         known = repulsion.Repulsion(view.picture)
-        repelled = known.repelled()
-        found = [
-            (pod, node)
-            for node, pod in (candidates.active(view, self._arguments) if repelled else ())
-            if pod.uid in repelled
-        ]
-        rows = view.fit.rows([node.name for node in view.nodes])
-        for pod, node in sorted(found, key=lambda one: pod_order.key(one[0])):
+        nodes = {node.name: node for node in view.nodes}
+        found = (
+            pod
+            for pod in known.repelled()
+            if pod.node in nodes and candidates.covers(self._arguments, pod)
+        )
+        rows = view.fit.rows(list(nodes))
+        for pod in pod_order.ordered(found):
             if view.limits.exhausted():
                 return candidates.stopped(view)
             # Another one may have left meanwhile.
-            by = known.repels(pod, node)
+            by = known.repels(pod, nodes[pod.node])
             if not by:
                 continue
             targets: tuple[str, ...] = ()

@@ -13,8 +13,8 @@ _Terms = pods_alike.BySelector[pod_terms.Term]
 _NO_TERMS: Final = _Terms()
 _ByDomain = collections.defaultdict[str, set[str]]
 """Uids of pods by value of the topology label."""
-_Counted = tuple[pod_terms.Term, _ByDomain]
-"""A term, and the pods that have it."""
+_Group = Sequence[podinfo.Pod]
+"""Pods of one template, which share what their terms are read from, and their labels."""
 _Key = tuple[str, int, int]
 """What the pods of a group share: namespace, labels and affinity."""
 
@@ -22,72 +22,78 @@ _Key = tuple[str, int, int]
 class Repulsion:
     """Required anti-affinity between the pods that run; changes while pods move.
 
-    Pods of one template share what their terms are read from, and their labels: all questions are
-    asked once for such a group.
+    All questions are asked once for a group of pods, and which pods of a term are in which domain
+    is only listed for terms that are broken.
     """
 
     def __init__(self, seen: picture.Picture) -> None:
         self._seen = seen
         self._groups = _grouped(seen)
+        self._terms_of = {key: _own_terms(pods[0]) for key, pods in self._groups.items()}
+        self._holders: dict[pod_terms.Term, list[_Group]] = {}
         self._alike: dict[str, pods_alike.Alike] = {}
-        self._terms_of: dict[_Key, tuple[_Counted, ...]] = {}
-        self._repelling: dict[pod_terms.Term, _ByDomain] = {}
         for key, pods in self._groups.items():
-            self._count(key, pods)
-        self._by_namespace, self._by_labels = _indexed(self._repelling)
-        self._selecting: dict[tuple[str, int], tuple[_Counted, ...]] = {}
+            for term in self._terms_of[key]:
+                self._holders.setdefault(term, []).append(pods)
+            self._alike.setdefault(key[0], pods_alike.Alike()).extend(pods)
+        self._by_namespace, self._by_labels = _indexed(self._holders)
+        self._against: dict[tuple[str, int], tuple[pod_terms.Term, ...]] = {}
+        self._domains: dict[str, Mapping[str, str]] = {}
+        self._repelling: dict[pod_terms.Term, _ByDomain] = {}
         self._selected: dict[pod_terms.Term, _ByDomain] = {}
+        self._moved: dict[str, nodeinfo.Node | None] = {}
 
-    def _count(self, key: _Key, pods: Sequence[podinfo.Pod]) -> None:
-        namespace = key[0]
-        alike = self._alike.get(namespace)
-        if alike is None:
-            alike = self._alike[namespace] = pods_alike.Alike()
-        alike.extend(pods)
-        nodes = self._seen.nodes
-        for term, by_domain in self._own(pods[0]):
-            topology = term.topology_key
-            for pod in pods:
-                if domain := nodes[pod.node].labels.get(topology):
-                    by_domain[domain].add(pod.uid)
+    def repelled(self) -> Collection[podinfo.Pod]:
+        """Return the pods that are where another one keeps them away, before the first move."""
+        found: dict[str, podinfo.Pod] = {}
+        counts = {term: self._counts(term) for term in self._holders}
+        for key, pods in self._groups.items():
+            own = self._terms_of[key]
+            for term in self._terms_against(pods[0]):
+                in_domain = counts[term]
+                # A pod with the term is counted itself, and repelled by others alone.
+                itself = int(term in own)
+                if max(in_domain.values(), default=0) <= itself:
+                    continue
+                of_node = self._domains_of(term)
+                for pod in pods:
+                    if in_domain.get(of_node.get(pod.node, ""), 0) > itself:
+                        found[pod.uid] = pod
+        return found.values()
 
-    def _own(self, pod: podinfo.Pod) -> tuple[_Counted, ...]:
-        """Return the terms of a pod, each with the pods that have it."""
-        if not pod.affinity:
-            return ()
-        key = _key(pod)
-        found = self._terms_of.get(key)
-        if found is None:
-            found = tuple(
-                (term, self._repelling.setdefault(term, collections.defaultdict(set)))
-                for term in pod_terms.required_anti_affinity(pod)
-            )
-            self._terms_of[key] = found
+    def _counts(self, term: pod_terms.Term) -> Mapping[str, int]:
+        """Return by domain how many pods have a term."""
+        of_node = self._domains_of(term)
+        held = [of_node.get(pod.node, "") for pods in self._holders[term] for pod in pods]
+        found = collections.Counter(held)
+        del found[""]
         return found
 
-    def repelled(self) -> Collection[str]:
-        """Return the uids of the pods that are where another one keeps them away."""
-        found: set[str] = set()
-        nodes = self._seen.nodes
-        for pods in self._groups.values():
-            for term, by_domain in self._terms_against(pods[0]):
-                topology = term.topology_key
-                for pod in pods:
-                    others = by_domain.get(nodes[pod.node].labels.get(topology, ""))
-                    if others and (len(others) > 1 or pod.uid not in others):
-                        found.add(pod.uid)
+    def _domains_of(self, term: pod_terms.Term) -> Mapping[str, str]:
+        """Return the domains of a term by node, of the nodes that are in any."""
+        topology = term.topology_key
+        found = self._domains.get(topology)
+        if found is None:
+            labelled = ((name, node.labels) for name, node in self._seen.nodes.items())
+            found = self._domains[topology] = {
+                name: domain for name, labels in labelled if (domain := labels.get(topology))
+            }
         return found
 
     def repels(self, pod: podinfo.Pod, node: nodeinfo.Node) -> str:
         """Return the uid of a pod that keeps a pod away from a node, empty without one."""
-        return _repels(self._terms_against(pod), pod, node)
+        for term in self._terms_against(pod):
+            others = self._repelling_by(term).get(node.labels.get(term.topology_key, ""))
+            if others and (len(others) > 1 or pod.uid not in others):
+                return min(others - {pod.uid})
+        return ""
 
     def forbidden(self, pod: podinfo.Pod) -> Mapping[str, set[str]]:
         """Return the domains that a pod may not be in, its own anti-affinity included, by label."""
         found: dict[str, set[str]] = {}
-        selected = ((term, self._selected_by(term)) for term, _ in self._own(pod))
-        pairs = itertools.chain(self._terms_against(pod), selected)
-        for term, by_domain in pairs:
+        against = ((term, self._repelling_by(term)) for term in self._terms_against(pod))
+        selected = ((term, self._selected_by(term)) for term in self._terms_of[_key(pod)])
+        for term, by_domain in itertools.chain(against, selected):
             domains = (name for name, others in by_domain.items() if others - {pod.uid})
             found.setdefault(term.topology_key, set()).update(domains)
         return found
@@ -95,61 +101,68 @@ class Repulsion:
     def move(self, pod: podinfo.Pod, target: nodeinfo.Node | None) -> None:
         """Count a pod on another node from here on; on none where that is not known."""
         source = self._seen.nodes[pod.node]
-        own = {term for term, _ in self._own(pod)}
-        for kept, terms in (
-            (self._repelling, own),
-            (self._selected, {one for one in self._selected if self._selects(one, pod)}),
+        own = self._terms_of[_key(pod)]
+        for term, by_domain in itertools.chain(
+            ((one, self._repelling[one]) for one in own if one in self._repelling),
+            ((one, there) for one, there in self._selected.items() if self._selects(one, pod)),
         ):
-            for term in terms:
-                kept[term][source.labels.get(term.topology_key, "")].discard(pod.uid)
-                if target is not None:
-                    _add(kept[term], term, pod, target)
+            by_domain[source.labels.get(term.topology_key, "")].discard(pod.uid)
+            _add(by_domain, term, pod, target)
+        self._moved[pod.uid] = target
 
-    def _terms_against(self, pod: podinfo.Pod) -> tuple[_Counted, ...]:
+    def _terms_against(self, pod: podinfo.Pod) -> tuple[pod_terms.Term, ...]:
         """Return the terms that select a pod; pods of one template share their labels."""
         key = pod.namespace, id(pod.labels)
-        found = self._selecting.get(key)
+        found = self._against.get(key)
         if found is None:
             named = self._by_namespace.get(pod.namespace, _NO_TERMS)
             meant = (*named.candidates(pod.labels), *self._by_labels.candidates(pod.labels))
-            # Values that are equal are compared at length, so each is looked up once.
-            found = tuple(
-                (term, self._repelling[term]) for term in meant if self._selects(term, pod)
-            )
-            self._selecting[key] = found
+            found = self._against[key] = tuple(one for one in meant if self._selects(one, pod))
         return found
 
     def _selects(self, term: pod_terms.Term, pod: podinfo.Pod) -> bool:
         namespace = self._seen.namespaces.get(pod.namespace, _NO_LABELS)
         return term.covers(pod.namespace, namespace) and term.selector.matches(pod.labels)
 
+    def _repelling_by(self, term: pod_terms.Term) -> _ByDomain:
+        """Return the pods that have a term, by domain."""
+        found = self._repelling.get(term)
+        if found is None:
+            held = itertools.chain.from_iterable(self._holders[term])
+            found = self._repelling[term] = self._placed(term, held)
+        return found
+
     def _selected_by(self, term: pod_terms.Term) -> _ByDomain:
         """Return the pods that a term selects, by domain."""
         found = self._selected.get(term)
         if found is None:
-            found = self._selected[term] = collections.defaultdict(set)
             named = term.namespaces if term.namespace_selector is None else self._alike
-            for namespace in named:
-                labels = self._seen.namespaces.get(namespace, _NO_LABELS)
-                alike = self._alike.get(namespace)
-                if alike is not None and term.covers(namespace, labels):
-                    for pod in alike.selected(term.selector):
-                        _add(found, term, pod, self._seen.nodes[pod.node])
+            covered = (
+                self._alike[one]
+                for one in named
+                if one in self._alike
+                and term.covers(one, self._seen.namespaces.get(one, _NO_LABELS))
+            )
+            selected = (pod for alike in covered for pod in alike.selected(term.selector))
+            found = self._selected[term] = self._placed(term, selected)
+        return found
+
+    def _placed(self, term: pod_terms.Term, pods: Iterable[podinfo.Pod]) -> _ByDomain:
+        """Return pods by domain, those that have moved where they are now."""
+        found: _ByDomain = collections.defaultdict(set)
+        for pod in pods:
+            node = self._moved[pod.uid] if pod.uid in self._moved else self._seen.nodes[pod.node]
+            _add(found, term, pod, node)
         return found
 
 
 def _grouped(seen: picture.Picture) -> Mapping[_Key, list[podinfo.Pod]]:
-    found: dict[_Key, list[podinfo.Pod]] = {}
+    found: dict[_Key, list[podinfo.Pod]] = collections.defaultdict(list)
     for name in seen.nodes:
         for pod in seen.on_node.get(name, ()):
             # Asked of every pod of the cluster, so without the properties that say the same.
             if pod.leaves_at < 0 and pod.phase not in podinfo.ENDED:
-                key = pod.key.partition("/")[0], id(pod.labels), id(pod.affinity)
-                group = found.get(key)
-                if group is None:
-                    found[key] = [pod]
-                else:
-                    group.append(pod)
+                found[pod.key.partition("/")[0], id(pod.labels), id(pod.affinity)].append(pod)
     return found
 
 
@@ -157,18 +170,14 @@ def _key(pod: podinfo.Pod) -> _Key:
     return pod.namespace, id(pod.labels), id(pod.affinity)
 
 
-def _repels(against: Sequence[_Counted], pod: podinfo.Pod, node: nodeinfo.Node) -> str:
-    labels = node.labels
-    for term, by_domain in against:
-        others = by_domain.get(labels.get(term.topology_key, ""))
-        # Mostly a pod is alone in its domain, with terms against its own kind.
-        if others and (len(others) > 1 or pod.uid not in others):
-            return min(others - {pod.uid})
-    return ""
+def _own_terms(pod: podinfo.Pod) -> tuple[pod_terms.Term, ...]:
+    return tuple(dict.fromkeys(pod_terms.required_anti_affinity(pod)))
 
 
-def _add(by_domain: _ByDomain, term: pod_terms.Term, pod: podinfo.Pod, node: nodeinfo.Node) -> None:
-    domain = node.labels.get(term.topology_key)
+def _add(
+    by_domain: _ByDomain, term: pod_terms.Term, pod: podinfo.Pod, node: nodeinfo.Node | None
+) -> None:
+    domain = node.labels.get(term.topology_key) if node is not None else None
     if domain:
         by_domain[domain].add(pod.uid)
 

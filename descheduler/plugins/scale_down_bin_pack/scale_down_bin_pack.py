@@ -63,7 +63,8 @@ class ScaleDownBinPack:
     def _members(self, view: protocols.View) -> list[ranking.Members]:
         """Return the pods of each node that is looked at: evictable, kept, and not selected."""
         looked_at = [node for node in view.nodes if self._arguments.covers_node(node.labels)]
-        split = [self._split(view.picture.running_on(node.name)) for node in looked_at]
+        occupants = emptying.Occupants()
+        split = [self._split(view.picture.running_on(one.name), occupants) for one in looked_at]
         reasons = iter(view.evictable.refusals([pod for selected, _ in split for pod in selected]))
         found = []
         for node, (selected, others) in zip(looked_at, split, strict=True):
@@ -75,14 +76,14 @@ class ScaleDownBinPack:
         return found
 
     def _split(
-        self, pods: Iterable[podinfo.Pod]
+        self, pods: Iterable[podinfo.Pod], occupants: emptying.Occupants
     ) -> tuple[Sequence[podinfo.Pod], Sequence[podinfo.Pod]]:
         """Return the pods that are selected, and the others."""
         given, all_of_them = self._arguments, self._arguments.covers_all
         selected: list[podinfo.Pod] = []
         others: list[podinfo.Pod] = []
         for pod in pods:
-            is_selected = emptying.is_occupant(pod) and (
+            is_selected = occupants.holds(pod) and (
                 all_of_them or given.covers(pod.namespace, pod.labels)
             )
             (selected if is_selected else others).append(pod)

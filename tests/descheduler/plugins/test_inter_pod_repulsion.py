@@ -1,0 +1,95 @@
+"""Which pods repel which: the same as asked of each pair of pods, while pods move."""
+
+from typing import Any
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from descheduler.framework.pods import pod_terms
+from descheduler.plugins.remove_pods_violating_inter_pod_anti_affinity import repulsion
+from tests.descheduler import builders
+
+HOST, ZONE = "kubernetes.io/hostname", "zone"
+NODES = [builders.node(f"n{at}", labels={ZONE: f"z{at % 2}"} if at < 3 else {}) for at in range(4)]
+"""The last one is in no zone."""
+
+
+def _affinity(against: str, topology: str, everywhere: bool) -> dict[str, Any]:
+    term = {"labelSelector": {"matchLabels": {"app": against}}, "topologyKey": topology}
+    more = {"namespaceSelector": {}} if everywhere else {}
+    # Written twice, a term says no more.
+    required = [term | more] * 2
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+
+
+_TERMS = st.tuples(st.sampled_from("xxy"), st.sampled_from((HOST, ZONE)), st.booleans())
+_TEMPLATES = st.lists(
+    st.tuples(
+        st.sampled_from(("default", "default", "team")), st.sampled_from("xxy"), st.none() | _TERMS
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_it_is_as_asked_of_each_pair(data: st.DataObject) -> None:
+    templates = [
+        (namespace, {"app": app}, _affinity(*repelled) if repelled else {})
+        for namespace, app, repelled in data.draw(_TEMPLATES)
+    ]
+    pods = []
+    for at in range(data.draw(st.integers(1, 7))):
+        namespace, labels, affinity = data.draw(st.sampled_from(templates))
+        node = data.draw(st.sampled_from(("n0", "n0", "n0", "n1", "n2", "n3", "gone")))
+        phase = data.draw(st.sampled_from(("Running", "Running", "Running", "Failed")))
+        pod = builders.pod(f"{namespace}/p{at}", node, labels=labels, phase=phase)
+        # The pods of a template share what their terms are read from.
+        pods.append(msgspec.structs.replace(pod, affinity=affinity))
+    seen = builders.picture_of(NODES, pods)
+    there = {pod.uid: pod.node for pod in pods if pod.node != "gone" and not pod.has_ended}
+    known = repulsion.Repulsion(seen)
+    assert {pod.uid for pod in known.repelled()} == {
+        uid for uid in there if _repels(seen, there, uid)
+    }
+    for uid in data.draw(st.permutations(sorted(there))):
+        pod = seen.pods[uid]
+        if data.draw(st.booleans()):
+            _agree(known, seen, there, uid)
+        target = data.draw(st.sampled_from([*NODES, None]))
+        known.move(pod, target)
+        there[uid] = target.name if target is not None else ""
+        for other in there:
+            _agree(known, seen, there, other)
+
+
+def _agree(known: repulsion.Repulsion, seen: Any, there: dict[str, str], uid: str) -> None:
+    pod = seen.pods[uid]
+    forbidden = known.forbidden(pod)
+    for node in NODES:
+        expected = _repels(seen, there, uid, node.name)
+        assert bool(known.repels(pod, node)) is bool(expected)
+        assert known.repels(pod, node) in (expected or {""})
+        is_forbidden = any(node.labels.get(key) in domains for key, domains in forbidden.items())
+        wanted = expected or _repels(seen, there, uid, node.name, own=True)
+        assert is_forbidden is bool(wanted)
+
+
+def _repels(
+    seen: Any, there: dict[str, str], uid: str, node: str = "", *, own: bool = False
+) -> set[str]:
+    """Return the pods that keep a pod away from a node, or that it keeps away by its own terms."""
+    pod, node = seen.pods[uid], node or there[uid]
+    found = set()
+    for other in (seen.pods[one] for one in there if one != uid):
+        by, of = (pod, other) if own else (other, pod)
+        for term in pod_terms.required_anti_affinity(by):
+            meant = term.covers(of.namespace, {}) and term.selector.matches(of.labels)
+            here = seen.nodes[node].labels.get(term.topology_key) if node else None
+            where = there[other.uid]
+            its = seen.nodes[where].labels.get(term.topology_key) if where else None
+            if meant and here and here == its:
+                found.add(other.uid)
+    return found
