@@ -132,7 +132,12 @@ def apply(
             field_sets.remove(result, kind_type, path)
             removed.add(path)
     applied = _managed(result, [*entries, writer.entry(wanted)] if wanted else entries)
-    return before if _timeless(applied) == _timeless(before) else applied
+    return before if is_same(before, applied) else applied
+
+
+def is_same(before: Object, after: Object) -> bool:
+    """Tell whether an apply changed nothing: the times of entries are no change."""
+    return _timeless(after) == _timeless(before)
 
 
 def _held(value: Object, kind: kinds.Kind, writer: Writer) -> Fields:

@@ -153,7 +153,11 @@ async def _applied(write: Write, config: Any) -> tuple[Object, bool]:
 
     def merged(before: Object) -> Object:
         applied = managed_fields.apply(before, config, kind, writer, force=force)
-        return applied if applied is before else _patched(write, applied)
+        if applied is before:
+            return before
+        patched = _patched(write, applied)
+        # What is empty was left out just now: the same may be left as before.
+        return before if managed_fields.is_same(before, patched) else patched
 
     return await _updated(write, merged, retry=True, track=False), False
 

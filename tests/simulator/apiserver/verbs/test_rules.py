@@ -170,6 +170,14 @@ async def test_applying_the_same_again_writes_nothing(api, maps, clock):
     assert changed["metadata"]["resourceVersion"] != first["metadata"]["resourceVersion"]
 
 
+async def test_applying_what_is_empty_again_writes_nothing(api, maps, clock):
+    body = {**config_map(labels={}, annotations={}), "data": {}}
+    await api.must("POST", maps, config_map())
+    first = await applied(api, f"{maps}/a", body, "one")
+    await clock.advance(10)
+    assert await applied(api, f"{maps}/a", body, "one") == first
+
+
 async def test_finalizers_belong_to_whoever_applied_them(api, maps):
     await applied(api, f"{maps}/a", config_map(finalizers=["koord.sh/one"]), "one")
     both = await applied(api, f"{maps}/a", config_map(finalizers=["koord.sh/two"]), "two")
