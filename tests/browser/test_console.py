@@ -27,7 +27,7 @@ CHECKS = """(() => {
     if (!one.hasAttribute('alt')) wrong.push('no alt: ' + one.outerHTML.slice(0, 120));
   for (const role of ['header', 'nav', 'main'])
     if (document.querySelectorAll(role).length !== 1) wrong.push('landmark ' + role);
-  if (document.querySelectorAll('main h1').length !== 1) wrong.push('headings');
+  if (document.querySelectorAll('main > :not(.away) h1').length !== 1) wrong.push('headings');
   if (document.documentElement.lang !== 'en') wrong.push('language');
   const seen = [...document.querySelectorAll('[id]')].map((one) => one.id);
   if (new Set(seen).size !== seen.length) wrong.push('ids ' + seen);
@@ -88,6 +88,18 @@ async def test_the_heat_map_is_walked_with_keys(tab):
     await tab.until(f"{HEADING} === 'Node node-00'")
     roles = await tab.spoken()
     assert ("heading", "What it lends, and why") in roles
+
+
+async def test_nodes_that_are_put_away_are_neither_heard_nor_reached(tab):
+    await tab.until("document.querySelectorAll('.heat > div').length")
+    await opened(tab, "quotas")
+    assert not [name for role, name in await tab.spoken() if role == "option"]
+    await tab.run("document.querySelector('.heat [tabindex=\"0\"]').focus()")
+    assert await tab.run(f"!{FOCUSED}.closest('.heat')")
+    assert await tab.run("document.querySelector('.away').getBoundingClientRect().height") == 0
+    await opened(tab, "nodes")
+    assert [name for role, name in await tab.spoken() if role == "option"]
+    assert await tab.run("document.querySelectorAll('.away').length") == 0
 
 
 async def test_screen_readers_hear_every_node(tab):

@@ -51,12 +51,26 @@ async function show() {
 }
 
 function enterPage(made) {
-  const moved = main.firstElementChild !== made.element;
-  replace(main, made.element);
+  const moved = !isShown(made.element);
+  for (const one of [...main.children]) {
+    if (one !== made.element && !one.stays) one.remove();
+    else if (one !== made.element) putAway(one, true);
+  }
+  // Before the page that stays, so that the heading of what is shown comes first.
+  if (made.element.parentNode !== main) main.prepend(made.element);
+  putAway(made.element, false);
   made.wasShown = true;
   window.scrollTo(0, 0);
   if (moved && document.activeElement === document.body) main.focus({ preventScroll: true });
   announce(`${made.title} shown`);
+}
+
+const isShown = (element) => element.parentNode === main && !element.inert;
+
+// What is put away keeps its layout: to lay thousands of cells out anew is what takes long.
+function putAway(element, away) {
+  element.inert = away;
+  element.classList.toggle("away", away);
 }
 
 function open({ name, detail }) {

@@ -57,6 +57,7 @@ export class Nodes {
       this.note,
       h("ul", { class: "legend", "aria-hidden": "true" }, [["online", "in use by online pods"], ["batch", "requested by batch pods"], ["idle", "requested and idle"], ["free", "free"]].map(([kind, text]) => h("li", {}, h("span", { class: `swatch ${kind}` }), text))),
       this.table.element);
+    this.element.stays = true;
   }
 
   async load(quiet = false) {
