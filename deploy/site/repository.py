@@ -1,7 +1,8 @@
 """What the manual's site takes from the rest of the repository: a hook of mkdocs.
 
 Examples become one page. A link to another file of the repository becomes its path, because the
-site does not know from where its reader got the sources.
+site does not know from where its reader got the sources. Terms of the glossary that look like names
+show their meaning wherever they stand.
 """
 
 import posixpath
@@ -17,6 +18,10 @@ EXAMPLES = "examples.md"
 _LINK = re.compile(r"\[([^\]]+)\]\(((?:\.\./)+[^)\s]+)\)")
 _FETCHED = re.compile(r"""<(?:script|img|link|iframe)\b[^>]*\b(?:src|href)="(https?://[^"]+)""")
 _README = "examples/README.md"
+_GLOSSARY = "glossary.md"
+_EVERYWHERE = {"CPU"}
+"""Too well known to be underlined on every page."""
+_TERM = re.compile(r"^\*\*(\w*[A-Z]\w*)\*\*: (.+)$", re.M)
 
 
 def on_files(found: files.Files, config: Any) -> files.Files:
@@ -43,7 +48,15 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
             return f"[{text}]({posixpath.relpath(EXAMPLES, folder or '.')})"
         return f"`{path}`" if text in path else f"{text} (`{path}`)"
 
-    return _LINK.sub(rewritten, markdown)
+    text = _LINK.sub(rewritten, markdown)
+    return text if page.file.src_uri == _GLOSSARY else f"{text}\n\n{meanings()}"
+
+
+def meanings() -> str:
+    """Return the terms of the glossary as abbreviations, which browsers explain in place."""
+    glossary = (ROOT / "docs" / _GLOSSARY).read_text(encoding="utf-8")
+    found = [(term, said) for term, said in _TERM.findall(glossary) if term not in _EVERYWHERE]
+    return "\n".join(f"*[{term}]: {said}" for term, said in found)
 
 
 def on_post_page(output: str, page: Any, **_: Any) -> str:

@@ -7,7 +7,7 @@ import re
 import pytest
 import yaml
 
-from deploy.site import versions
+from deploy.site import repository, versions
 
 ROOT = pathlib.Path(__file__).parents[2]
 LEADS = re.compile(r'location\.replace\("(.+?)"')
@@ -76,3 +76,10 @@ def test_the_theme_reads_the_list_and_knows_the_alias():
     assert settings["extra"]["version"]["provider"] == "mike"
     assert settings["extra"]["version"]["default"] == versions.LATEST
     assert (ROOT / settings["theme"]["custom_dir"] / "main.html").is_file()
+
+
+def test_pages_carry_the_meaning_of_names_and_not_of_common_words():
+    found = dict(re.findall(r"^\*\[(.+?)\]: (.+)$", repository.meanings(), re.M))
+    assert found["NRI"].startswith("the interface by which a plug-in")
+    assert {"NodeSLO", "PCIe", "BE"} <= set(found)
+    assert not {"CPU", "tick", "stand-in"} & set(found)

@@ -1,4 +1,4 @@
-"""Pages are readable: short sentences, little table, links that lead, explained terms."""
+"""Pages are readable: short sentences, little table, links that lead."""
 
 import pathlib
 import re
@@ -12,23 +12,11 @@ from api.koordinator.metadata import qos
 
 ROOT = pathlib.Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-FOLDERS = ("concepts", "tutorials")
-PAGES = [
-    DOCS / "index.md",
-    DOCS / "glossary.md",
-    DOCS / "autoscaling.md",
-    *(page for folder in FOLDERS for page in sorted((DOCS / folder).glob("*.md"))),
-]
-"""Pages that explain every term; the others are for readers who know the concepts."""
 NAVIGATION = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
 MANUAL = sorted(path for path in DOCS.rglob("*.md") if path.parent.name != "contributing")
 MOST_WORDS = 18
 CODE = re.compile(r"^```.*?^```$", re.M | re.S)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
-TERMS = re.findall(r"^\*\*(.+?)\*\*: ", (DOCS / "glossary.md").read_text(), re.M)
-# Kinds of Kubernetes and words that a reader brings along.
-KNOWN = {"PriorityClass", "BestEffort", "CronJob", "ConfigMap", "CPU", "HPA", "VPA"}
-KNOWN |= {"HorizontalPodAutoscaler", "VerticalPodAutoscaler", "AverageValue"}
 
 
 def listed(part):
@@ -74,20 +62,6 @@ def test_logs_of_test_runs_are_not_in_the_navigation():
     pages = [page for section in SECTIONS.values() for page in section]
     assert [page for page in pages if page.startswith("contributing/")] == []
     assert [one for one in MANUAL if " PASSED" in one.read_text()] == []
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
-def test_terms_are_in_the_glossary(page):
-    text = re.sub(r"`[^`]*`|\]\([^)]*\)", "", prose(page))
-    terms = set(re.findall(r"\b(?:[A-Z]{2,}|[A-Z][a-z]+(?:[A-Z][A-Za-z]+)+)s?\b", text))
-    known = {*KNOWN, *(word for term in TERMS for word in term.split())}
-    assert {
-        term for term in terms if term not in known and term.removesuffix("s") not in known
-    } == set()
-
-
-def test_the_glossary_is_sorted_and_says_each_term_once():
-    assert [term.lower() for term in TERMS] == sorted({term.lower() for term in TERMS})
 
 
 @pytest.mark.parametrize(

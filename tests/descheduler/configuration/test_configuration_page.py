@@ -5,12 +5,14 @@
 
 import pathlib
 import re
+import typing
 
+import pytest
 import yaml
 
 from descheduler import registry
 from descheduler.configuration import document, head
-from descheduler.configuration.arguments import models
+from descheduler.configuration.arguments import evictor, models
 from process.configuration import fields
 from tests.domain.scheduler_settings import test_arguments_page
 
@@ -40,6 +42,11 @@ def test_every_field_is_listed_with_its_default():
     page = PAGE.read_text()
     assert [title for title, text in sections() if text not in page] == []
     assert re.findall(r"^### (.+)$", page, re.MULTILINE) == list(PARTS)
+
+
+@pytest.mark.parametrize("kind", [evictor.Extra, evictor.Default], ids=["off", "on"])
+def test_every_protection_of_pods_is_explained(kind):
+    assert [name for name in typing.get_args(kind) if f"`{name}`" not in PAGE.read_text()] == []
 
 
 def test_the_example_is_what_the_page_shows_and_makes_profiles():
