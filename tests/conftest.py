@@ -49,7 +49,7 @@ def pytest_configure() -> None:
 
 def pytest_collection_finish() -> None:
     """Leave out of every later garbage collection what stays until the end."""
-    gc.collect()
+    # With the little that does not: to look for it takes a second before the first test can run.
     gc.freeze()
     # A young object mostly dies with its test; to look for cycles every 700 objects, as Python
     # does, takes a tenth of the processor time of tests with many tasks.

@@ -115,6 +115,16 @@ def test_some_begin_with_what_waits_and_the_others_at_the_other_end():
     ]  # fmt: skip
 
 
+def test_what_takes_longest_comes_first_of_what_waits():
+    files = workers.Files(items("tests/a.py", "tests/cli/a.py", workers.LONGEST[-1]))
+    assert [files.take(0) for _ in range(3)] == [[2], [1], [0]]
+
+
+def test_what_takes_longest_is_there():
+    assert [name for name in workers.LONGEST if not (ROOT / name).is_file()] == []
+    assert {name.split("/")[1] for name in workers.LONGEST} <= set(workers.WAITING)
+
+
 def test_what_a_process_did_not_get_to_is_left_to_others():
     files = workers.Files(items("tests/a.py", "tests/a.py", "tests/b.py"))
     assert files.take(0) == [0, 1]

@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import multiprocessing
 import multiprocessing.connection
+import typing
 import warnings
 
 import pytest
@@ -21,6 +22,17 @@ from simulator.processes import children
 # Tests of these folders wait more than they compute. Some processes begin with them and the others
 # at the other end, so that there is something to compute all the time.
 WAITING = ("scenarios", "cli")
+# Of these, files that take longest: whoever came last to one would end long after all others.
+LONGEST = (
+    "tests/cli/commands/test_dev.py",
+    "tests/scenarios/quota/test_shares.py",
+    "tests/scenarios/quota/test_reported_limits.py",
+    "tests/scenarios/quota/test_reported_pods.py",
+    "tests/scenarios/migration/test_moves.py",
+    "tests/scenarios/gangs/whole/test_start.py",
+    "tests/scenarios/test_quota_preemption.py",
+    "tests/scenarios/test_extender_answers.py",
+)
 # So many processes begin at the other end for each one that begins with tests that wait.
 COMPUTING = 2
 _FORK = multiprocessing.get_context("fork")
@@ -50,6 +62,15 @@ def pytest_runtestloop(session):
     return True
 
 
+class Passed(typing.NamedTuple):
+    """What is told of a part of a test that passed without a word, as most do."""
+
+    when: str
+    start: float
+    stop: float
+    duration: float
+
+
 @dataclasses.dataclass(slots=True)
 class Worker:
     """One forked process, and the places of the tests that it has not reported yet."""
@@ -69,7 +90,7 @@ class Files:
             found[item.path].append(place)
         # Sorting keeps the order of pytest, also that of tests that disturb others.
         self._left = collections.deque(
-            sorted(found.values(), key=lambda places: not _waits(items[places[0]]))
+            sorted(found.values(), key=lambda places: _rank(items[places[0]]))
         )
 
     def take(self, number):
@@ -84,9 +105,10 @@ class Files:
             self._left.appendleft(places)
 
 
-def _waits(item):
-    folders = item.nodeid.split("/")
-    return len(folders) > 1 and folders[1] in WAITING
+def _rank(item):
+    file = item.nodeid.partition("::")[0]
+    folders = file.split("/")
+    return file not in LONGEST, len(folders) < 2 or folders[1] not in WAITING
 
 
 class Run:
@@ -146,17 +168,19 @@ class Run:
                 }
             )  # fmt: skip
         else:
-            place, raw = told
+            place, location, found = told
             worker.owed.remove(place)
-            self._report(
-                self._session.items[place],
-                [
-                    self._hook.pytest_report_from_serializable(
-                        config=self._session.config, data=one
-                    )
-                    for one in raw
-                ],
-            )
+            nodeid = self._session.items[place].nodeid
+            self._report(nodeid, location, [self._unpacked(nodeid, location, one) for one in found])
+
+    def _unpacked(self, nodeid, location, packed):
+        if isinstance(packed, Passed):
+            when, start, stop, duration = packed
+            return reports.TestReport(
+                nodeid, location, {}, "passed", None, when,
+                start=start, stop=stop, duration=duration,
+            )  # fmt: skip
+        return self._hook.pytest_report_from_serializable(config=self._session.config, data=packed)
 
     def _ended(self, worker):
         worker.pipe.close()
@@ -167,16 +191,17 @@ class Run:
             place, *rest = worker.owed
             self._files.give_back(rest)
             self._start(worker.number)
-            self._report(self._session.items[place], [_lost(self._session.items[place], status)])
+            item = self._session.items[place]
+            self._report(item.nodeid, item.location, [_lost(item, status)])
         elif status:
             self._session.shouldfail = f"a process of --workers ended with status {status}"
             self._heed()
 
-    def _report(self, item, found):
-        self._hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    def _report(self, nodeid, location, found):
+        self._hook.pytest_runtest_logstart(nodeid=nodeid, location=location)
         for report in found:
             self._hook.pytest_runtest_logreport(report=report)
-        self._hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        self._hook.pytest_runtest_logfinish(nodeid=nodeid, location=location)
         self._heed()
 
     def _heed(self):
@@ -212,16 +237,19 @@ class Telling:
             for place in places:
                 yield place, items[place]
 
-    def finish(self, place):
+    def finish(self, place, location):
         """Send what became of one test."""
-        self._pipe.send(("ran", place, self._found))
+        self._pipe.send(("ran", place, location, self._found))
         self._found = []
 
     @pytest.hookimpl
     def pytest_runtest_logreport(self, report):
-        self._found.append(
-            self._config.hook.pytest_report_to_serializable(config=self._config, report=report)
-        )
+        self._found.append(self._packed(report))
+
+    def _packed(self, report):
+        if report.passed and not (report.sections or report.user_properties):
+            return Passed(report.when, report.start, report.stop, report.duration)
+        return self._config.hook.pytest_report_to_serializable(config=self._config, report=report)
 
     @pytest.hookimpl
     def pytest_warning_recorded(self, warning_message, when, nodeid, location):
@@ -254,7 +282,7 @@ def _work(session, pipe, folder, others):
         while following is not None:
             (place, item), following = following, next(left, None)
             config.hook.pytest_runtest_protocol(item=item, nextitem=following and following[1])
-            telling.finish(place)
+            telling.finish(place, item.location)
         # What is left behind at the very end is an error as well.
         config._ensure_unconfigure()
 
