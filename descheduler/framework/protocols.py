@@ -135,9 +135,6 @@ class NodeFit(Protocol):
     def fits(self, pod: podinfo.Pod, node: nodeinfo.Node) -> bool:
         """Whether the pod may run there and its requests are free, cordoned nodes excluded."""
 
-    def fits_any(self, pod: podinfo.Pod, among: Collection[str]) -> bool:
-        """Whether one of the nodes takes the pod."""
-
     def rows(self, among: Sequence[str]) -> NodeRows:
         """Return these nodes in this order, for questions about many pods."""
 

@@ -71,8 +71,13 @@ def may_leave(view: protocols.View, pod: podinfo.Pod) -> bool:
 def in_turn(
     view: protocols.View, suggestions: Iterable[protocols.Suggestion]
 ) -> protocols.Suggestions:
-    """Yield suggestions one by one, as far as the filter chain lets their pods go."""
+    """Yield suggestions one by one, as far as the filter chain lets their pods go.
+
+    Once no pod may leave any more, nothing else is looked at.
+    """
     for suggestion in suggestions:
-        if may_leave(view, suggestion.pod):
+        if view.limits.exhausted():
+            return stopped(view)
+        if is_limited(view, suggestion.pod) or may_leave(view, suggestion.pod):
             yield suggestion
     return protocols.NO_MEMORY

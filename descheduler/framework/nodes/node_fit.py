@@ -4,7 +4,7 @@ The table holds what is free of every node in one picture. It knows neither volu
 pods: what the scheduler would say is asked of the `Targets` of a round.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -44,11 +44,6 @@ class Table:
             and placement.eligible(pod.wanted, node.name, node.labels, node.taints)
             and self._free.fits(node.name, pod.requests)
         )
-
-    def fits_any(self, pod: podinfo.Pod, among: Collection[str]) -> bool:
-        """Whether one of the nodes takes the pod."""
-        takers = self.takers(pod)
-        return any(takers[self._at[name]] for name in among if name in self._at)
 
     def rows(self, among: Sequence[str]) -> protocols.NodeRows:
         """Return these nodes in this order, for questions about many pods."""

@@ -5,7 +5,7 @@ configuration. A plug-in that fails ends alone; what it suggested until then sta
 """
 
 import dataclasses
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from descheduler.configuration.arguments import parts
@@ -131,9 +131,6 @@ class _LazyFit:
 
     def fits(self, pod: podinfo.Pod, node: nodeinfo.Node) -> bool:
         return self._made().fits(pod, node)
-
-    def fits_any(self, pod: podinfo.Pod, among: Collection[str]) -> bool:
-        return self._made().fits_any(pod, among)
 
     def rows(self, among: Sequence[str]) -> protocols.NodeRows:
         return self._made().rows(among)

@@ -48,6 +48,8 @@ class CustomPriority:
         drains = given.mode == packing.DRAIN_NODE
         received: set[str] = set()
         for source in self._sources(view, room):
+            if view.limits.exhausted():
+                return candidates.stopped(view)
             if not drains:
                 yield from self._relieved(view, room, source)
             # A node that has just been sent pods is not drained in the same round.
@@ -94,6 +96,8 @@ class CustomPriority:
         misfits = 0
         reason = f"evicting from {source.group} priority resource to lower priority resource"
         for pod in source.pods:
+            if view.limits.exhausted():
+                break
             if not candidates.may_leave(view, pod):
                 continue
             fitting = room.takers(pod) & source.among if self._arguments.node_fit else source.among

@@ -43,12 +43,16 @@ class FragmentationAware:
         round_ = _Round(view, room, among, self._deviations(room), {})
         changed: set[str] = set()
         for node in looked_at:
+            if view.limits.exhausted():
+                return candidates.stopped(view)
             target = "" if node.name in changed else (yield from self._evened(node.name, round_))
             if target:
                 changed |= {node.name, target}
                 # A node that a pod has left takes none: nodes do not exchange pods.
                 round_.among[room.row(node.name)] = False
         for node in looked_at if given.whole_units else ():
+            if view.limits.exhausted():
+                return candidates.stopped(view)
             # Which pieces of a target the scheduler takes is not known: it takes one pod only.
             round_.among[[room.row(name) for name in changed]] = False
             if node.name not in changed:

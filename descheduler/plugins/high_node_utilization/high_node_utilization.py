@@ -6,7 +6,7 @@ from typing import Final
 from api import names
 from descheduler.configuration.arguments import utilization as arguments_module
 from descheduler.framework import protocols
-from descheduler.framework.nodes import emptying, node_room, utilization
+from descheduler.framework.nodes import candidates, emptying, node_room, utilization
 from descheduler.model import podinfo
 
 NAME: Final = "HighNodeUtilization"
@@ -43,6 +43,8 @@ class HighNodeUtilization:
         if not targets.any():
             return protocols.noted("no node that could take pods is above thresholds")
         for node in sources:
+            if view.limits.exhausted():
+                return candidates.stopped(view)
             pods = list(self._moved(emptying.residents(view, node)))
             if not self._may_be_emptied(pods):
                 continue

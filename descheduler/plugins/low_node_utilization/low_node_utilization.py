@@ -73,6 +73,8 @@ class LowNodeUtilization:
         fullness = room.shares(low.resources).sum(axis=1)
         round_ = _Round(view, room, high, targets)
         for node in sorted(room.listed(sources), key=lambda name: -fullness[room.row(name)]):
+            if view.limits.exhausted():
+                return candidates.stopped(view)
             yield from self._relieved(node, round_)
         return protocols.NO_MEMORY
 
@@ -94,7 +96,7 @@ class LowNodeUtilization:
         described = utilization.described(round_.room, node, round_.high)
         reason = f"node is overutilized: {described} requested"
         for pod in self._in_order(round_.view.picture.running_on(node)):
-            if left == 0 or not round_.is_over(node):
+            if left == 0 or round_.view.limits.exhausted() or not round_.is_over(node):
                 break
             if not self._helps(pod, node, round_):
                 continue

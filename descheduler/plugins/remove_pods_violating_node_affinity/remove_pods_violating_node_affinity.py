@@ -38,13 +38,12 @@ class RemovePodsViolatingNodeAffinity:
         ]
         looked_at.sort(key=lambda one: pod_order.key(one[1]))
         broken = [one for one in looked_at if REQUIRED in kinds and _breaks(*one)]
-        yield from candidates.in_turn(view, _required(view, broken))
-        if PREFERRED not in kinds:
-            return protocols.NO_MEMORY
+        left = yield from candidates.in_turn(view, _required(view, broken))
+        if left or PREFERRED not in kinds:
+            return left
         gone = {pod.uid for _, pod in broken}
         rest = [one for one in looked_at if one[1].preferred_nodes and one[1].uid not in gone]
-        yield from candidates.in_turn(view, _preferred(view, rest))
-        return protocols.NO_MEMORY
+        return (yield from candidates.in_turn(view, _preferred(view, rest)))
 
 
 def _breaks(node: nodeinfo.Node, pod: podinfo.Pod) -> bool:
@@ -57,9 +56,9 @@ def _breaks(node: nodeinfo.Node, pod: podinfo.Pod) -> bool:
 def _required(
     view: protocols.View, broken: Iterable[tuple[nodeinfo.Node, podinfo.Pod]]
 ) -> Iterator[protocols.Suggestion]:
-    names = [node.name for node in view.nodes]
+    rows = view.fit.rows([node.name for node in view.nodes])
     for node, pod in broken:
-        if view.fit.fits_any(pod, names):
+        if rows.fitting(pod).any():
             reason = f"node {node.name} does not satisfy the required node affinity"
             yield protocols.Suggestion(pod, NAME, reason, protocols.Purpose.COMPLY)
 
@@ -68,11 +67,15 @@ def _preferred(
     view: protocols.View, preferring: Iterable[tuple[nodeinfo.Node, podinfo.Pod]]
 ) -> Iterator[protocols.Suggestion]:
     weights: dict[str, Mapping[str, int]] = {}
+    most_of: dict[str, int] = {}
     for node, pod in preferring:
         key = repr(pod.preferred_nodes)
         if key not in weights:
             weights[key] = _weights(view, pod)
+            most_of[key] = max(weights[key].values(), default=0)
         there = weights[key].get(node.name, 0)
+        if there == most_of[key]:
+            continue
         better = tuple(
             one.name
             for one in view.nodes

@@ -7,7 +7,7 @@ from api import names
 from api.koordinator.metadata import annotations
 from descheduler.configuration.arguments import packing
 from descheduler.framework import protocols
-from descheduler.framework.nodes import emptying, node_room
+from descheduler.framework.nodes import candidates, emptying, node_room
 from descheduler.model import podinfo
 from descheduler.plugins.scale_down_bin_pack import ranking
 
@@ -58,7 +58,7 @@ class ScaleDownBinPack:
             yield from self._emptied(view, room, scale)
         else:
             yield from self._packed(view, room, scale)
-        return protocols.NO_MEMORY
+        return candidates.stopped(view) if view.limits.exhausted() else protocols.NO_MEMORY
 
     def _members(self, view: protocols.View) -> list[ranking.Members]:
         """Return the pods of each node that is looked at: evictable, kept, and not selected."""
@@ -134,7 +134,7 @@ class ScaleDownBinPack:
         used = [name for name in room.names if any(emptying.residents(view, name))]
         among = room.flags(used)
         for node, pods in self._cheapest(view, room, scale):
-            if not left:
+            if not left or view.limits.exhausted():
                 break
             if node in received:
                 continue

@@ -150,13 +150,12 @@ def test_plug_ins_are_shown_what_is_free():
 
     def asks(view, memory):
         found.append(view.fit.fits(PODS[0], NODES[1]))
-        found.append(view.fit.fits_any(PODS[0], ["b"]))
         found.append(list(view.fit.rows(["a", "b"]).fitting(PODS[0])))
         yield from ()
         return None
 
     planned(SEEN, profile(balance=[asks]))
-    assert found == [True, True, [True, True]]
+    assert found == [True, [True, True]]
 
 
 def test_the_check_before_an_eviction_is_asked_of_all_filters():
