@@ -323,8 +323,8 @@ MADE = dict(objects(VICTIM, 0))
 
 @pytest.fixture(scope="module")
 def world() -> World:
-    """Three hundred nodes with fifteen hundred objects, one node of which is attacked."""
-    return World(300)
+    """A hundred nodes with five hundred objects, one node of which is attacked."""
+    return World(100)
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import contextlib
 import resource
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.apply import audit_log
@@ -34,7 +34,6 @@ def fill(log, count, start=0):
         log.append([event(number)])
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     count=st.integers(0, 60),
     size=st.integers(1, 25),

@@ -5,7 +5,7 @@ import resource
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.apply import journal
@@ -56,7 +56,6 @@ def test_values_of_another_boot_are_dropped(tmp_path):
     assert len(again(tmp_path, "one")) == 0
 
 
-@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_cut_off_at_any_byte_everything_acknowledged_is_there(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("journal")

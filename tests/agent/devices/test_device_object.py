@@ -231,7 +231,6 @@ ADAPTERS = st.dictionaries(
 )
 
 
-@hypothesis.settings(max_examples=30, deadline=None)
 @hypothesis.given(ADAPTERS, ADAPTERS)
 def test_every_adapter_has_an_index_of_its_own(first, second):
     before = told(None, *(adapter(bus, minor) for bus, minor in first.items())).object

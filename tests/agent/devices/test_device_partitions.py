@@ -45,7 +45,6 @@ def test_the_text_is_empty_without_any():
     )
 
 
-@hypothesis.settings(max_examples=30, deadline=None)
 @hypothesis.given(LINKS)
 def test_every_set_stands_once_below_its_size(links):
     found = device_partitions.partitions(links)

@@ -113,7 +113,6 @@ def test_the_lesser_of_two_modes(one, other):
     assert {one, other} != {OBSERVE, ENFORCE} or found is OBSERVE
 
 
-@settings(max_examples=40)
 @given(st.dictionaries(st.text(max_size=30).map(lambda t: f"agent.{t}"), st.text(max_size=30)))
 def test_no_text_breaks_it(data):
     live = read(data)

@@ -117,7 +117,6 @@ def test_messages_are_those_of_the_library(kind, data):
     assert made.byte_size() == len(made.to_bytes())
 
 
-@hypothesis.settings(max_examples=60)
 @hypothesis.given(st.binary(max_size=40))
 def test_any_bytes_are_a_message_or_an_error(data):
     try:

@@ -5,7 +5,7 @@ import zlib
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.model import edits, state
@@ -85,7 +85,6 @@ def test_a_day_stays_small():
     assert len(day.written()) < 64 * 1024
 
 
-@settings(max_examples=50)
 @given(st.data())
 def test_no_damage_is_taken_for_a_day(data):
     day = scorecard.Day("2023-11-14")

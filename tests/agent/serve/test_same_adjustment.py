@@ -105,7 +105,6 @@ def by_proxy(answering, pod, name="app"):
     return {role: str(value) for role, value in found.items() if value}
 
 
-@hypothesis.settings(max_examples=40)
 @hypothesis.given(
     st.lists(equal.PODS, min_size=1, max_size=4), equal.SETTINGS, st.booleans(), st.booleans()
 )

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.store import checkpoints, peaks, time_series
@@ -70,7 +70,6 @@ def test_no_file_is_no_problem(tmp_path):
     assert not file.problem
 
 
-@settings(max_examples=60)
 @given(st.data())
 def test_a_damaged_file_is_named_and_removed(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("damaged") / "samples"

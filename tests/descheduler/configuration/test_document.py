@@ -273,7 +273,6 @@ PLAIN = st.recursive(
 )
 
 
-@hypothesis.settings(max_examples=100, deadline=None)
 @hypothesis.given(st.dictionaries(KEYS, PLAIN, max_size=4))
 def test_any_document_is_read_or_refused(whole):
     reading = read(whole)

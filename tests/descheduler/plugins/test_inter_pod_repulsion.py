@@ -3,7 +3,7 @@
 from typing import Any
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from descheduler.framework.pods import pod_terms
@@ -33,7 +33,6 @@ _TEMPLATES = st.lists(
 )
 
 
-@settings(max_examples=60)
 @given(st.data())
 def test_it_is_as_asked_of_each_pair(data: st.DataObject) -> None:
     templates = [

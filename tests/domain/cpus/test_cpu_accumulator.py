@@ -134,7 +134,6 @@ def _situations(draw: st.DrawFn) -> tuple[Any, Any, int]:
 
 
 @hypothesis.given(_situations())
-@hypothesis.settings(max_examples=120)
 def test_as_many_free_cpus_are_taken_as_were_asked_for(situation: tuple[Any, Any, int]) -> None:
     cpus, request, preferred = situation
     taken = cpu_accumulator.take(cpus, request, preferred)

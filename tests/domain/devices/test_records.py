@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from api import names
@@ -37,7 +37,6 @@ def outcome(read):
         return str(error)
 
 
-@settings(max_examples=150, deadline=None)
 @given(written=TEXTS)
 def test_the_quick_reader_says_what_the_other_says(written):
     text = json.dumps(written)

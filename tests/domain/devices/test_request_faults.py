@@ -56,7 +56,6 @@ def test_sentences(asked, sentence):
     assert all(text.startswith(request_faults.FIELD) for text in found)
 
 
-@hypothesis.settings(max_examples=200)
 @hypothesis.given(st.dictionaries(st.sampled_from(sorted(requests.RESOURCES)), VALUES, max_size=6))
 def test_there_is_a_remedy_exactly_where_a_request_is_illegal(asked):
     illegal = isinstance(requests.normalised(asked), requests.Fault)

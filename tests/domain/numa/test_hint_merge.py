@@ -136,7 +136,6 @@ OCCUPANCY = st.none() | st.builds(
 @hypothesis.given(
     st.lists(RESOURCE, max_size=4), st.sampled_from(sorted(POLICIES.values(), key=str)), OCCUPANCY
 )
-@hypothesis.settings(max_examples=150)
 def test_the_merged_hint_is_the_best_of_every_combination(
     asked: list[hint_merge.Hints], policy: Policy, occupancy: Occupancy | None
 ) -> None:

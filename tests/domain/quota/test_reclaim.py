@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 
 from api.kubernetes import core
@@ -329,7 +329,6 @@ POD = some.builds(
 )
 
 
-@settings(max_examples=150)
 @given(
     some.lists(POD, max_size=14, unique_by=lambda one: one.uid),
     some.integers(1, 40),

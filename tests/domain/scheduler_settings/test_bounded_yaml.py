@@ -53,7 +53,6 @@ def test_everything_else_is_refused_with_its_place(text, said):
 LETTERS = st.sampled_from("a1:-[]{}&*!,'\"\n\t #?|>%@\\<=~\u00e9\ud800")
 
 
-@hypothesis.settings(max_examples=150, deadline=None)
 @hypothesis.given(st.text(LETTERS, max_size=40))
 def test_any_text_is_read_or_refused(text):
     with contextlib.suppress(bounded_yaml.YamlError):

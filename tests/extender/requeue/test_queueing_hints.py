@@ -161,10 +161,7 @@ CHANGES = st.lists(
 )
 
 
-@hypothesis.settings(
-    max_examples=40,
-    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
-)
+@hypothesis.settings(suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture])
 @hypothesis.given(changes=CHANGES)
 def test_what_is_kept_says_what_judging_anew_says(fresh_picture, make, changes):
     picture, now = fresh_picture(), NOW

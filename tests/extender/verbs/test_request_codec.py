@@ -58,11 +58,7 @@ STEPS = st.lists(
 )
 
 
-@hypothesis.settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
-)
+@hypothesis.settings(suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture])
 @hypothesis.given(steps=STEPS)
 def test_answers_are_those_of_somebody_without_memory(fresh_picture, make, steps):
     picture = fresh_picture()
@@ -193,11 +189,7 @@ REQUESTS = st.fixed_dictionaries(
 
 
 @pytest.mark.parametrize("name", settings.PluginSettings().enabled)
-@hypothesis.settings(
-    max_examples=30,
-    deadline=None,
-    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
-)
+@hypothesis.settings(suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture])
 @hypothesis.given(band=st.sampled_from(["koord-prod", "koord-batch"]), requests=REQUESTS)
 def test_of_one_node_alone_the_same_is_said_as_among_all(fresh_picture, make, name, band, requests):
     picture = fresh_picture()

@@ -2,7 +2,7 @@
 
 import json
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from api.koordinator.settings import configuration
@@ -59,7 +59,6 @@ GOOD = cluster_settings.read(
 LABELS = {"pool": "gold"}
 
 
-@settings(max_examples=150, derandomize=True)
 @given(st.dictionaries(st.sampled_from(sorted(configuration.MODELS)), TEXTS, max_size=3))
 def test_any_text_is_read_or_keeps_what_was_said_before(data) -> None:
     reading = cluster_settings.read(GOOD, data)
@@ -78,7 +77,6 @@ def test_any_text_is_read_or_keeps_what_was_said_before(data) -> None:
     reading.settings.amplification(LABELS)
 
 
-@settings(max_examples=60, derandomize=True)
 @given(DOCUMENTS)
 def test_reading_again_says_the_same(document) -> None:
     data = dict.fromkeys(configuration.MODELS, json.dumps(document))

@@ -1,7 +1,7 @@
 """Memory is taken back from batch containers: how much, from whom, and from whom not."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.decide.strategies import memory_reclaim
@@ -68,7 +68,6 @@ def test_a_group_that_has_nothing_to_give_is_left_alone():
     assert memory_reclaim.taken(pauses, "a", RULES, 60.0, all_of_it=True) == {}
 
 
-@settings(max_examples=60)
 @given(
     st.lists(
         st.builds(

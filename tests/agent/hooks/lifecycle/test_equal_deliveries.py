@@ -121,7 +121,6 @@ def delivered(now, stage_of):
     return found
 
 
-@hypothesis.settings(max_examples=40)
 @hypothesis.given(st.lists(PODS, min_size=1, max_size=4), SETTINGS, st.booleans())
 def test_every_way_gives_the_same_values(described, settings, native):
     now = look(described, settings, native=native)

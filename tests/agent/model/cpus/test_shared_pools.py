@@ -1,7 +1,7 @@
 """Which cpus are shared: never those that somebody has alone."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as any_of
 
 from agent.model import state
@@ -48,7 +48,6 @@ def test_pools(claimed, online, best_effort):
 SOME = any_of.frozensets(any_of.integers(0, 9))
 
 
-@settings(max_examples=30, deadline=None)
 @given(SOME, SOME, SOME, SOME)
 def test_pools_and_claims_make_up_the_machine(kubelet, pods, exclusive, node):
     claimed = shared_pools.Claims(kubelet, pods | exclusive, exclusive, node)

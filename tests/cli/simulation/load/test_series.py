@@ -1,7 +1,7 @@
 """Recorded load and made-up day curves."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cli.simulation.load import series
@@ -55,7 +55,6 @@ def test_what_cannot_be_used_names_row_and_field(text, why):
         series.read(text)
 
 
-@settings(max_examples=30)
 @given(st.integers(0, 10 * 86_400), st.integers(0, 999))
 def test_a_day_curve_stays_between_its_bounds_and_repeats(seconds, name):
     pod = WEB._replace(key=f"shop/{name}")

@@ -4,7 +4,7 @@ import itertools
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from api import names
@@ -153,7 +153,6 @@ def pictures(draw):
     return seen, draw(st.sampled_from((history.NONE, AFTER_A_MOVE)))
 
 
-@settings(max_examples=150)
 @given(pictures(), st.sampled_from(sorted(CONTROLLER)), st.sampled_from(sorted(EVICTOR)))
 def test_pods_are_refused_together_as_they_are_one_by_one(cluster, controller, evicting):
     seen, moves = cluster

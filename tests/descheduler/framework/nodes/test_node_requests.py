@@ -3,7 +3,7 @@
 import collections
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from descheduler.framework.nodes import node_fit, node_requests
@@ -25,7 +25,6 @@ def naively(seen):
     }
 
 
-@settings(max_examples=50)
 @given(
     st.lists(
         st.tuples(
