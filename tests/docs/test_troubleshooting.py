@@ -1,5 +1,6 @@
-"""Troubleshooting: every command, metric and event that the page names exists."""
+"""Troubleshooting and break glass: what the pages name exists, and nothing is left out."""
 
+import json
 import pathlib
 import re
 import shlex
@@ -8,9 +9,11 @@ import pytest
 
 from api.koordinator import events
 from cli import main
+from cli.commands import switch
 from deploy.site import code_metrics
 
 PAGE = (pathlib.Path(__file__).parents[2] / "docs" / "troubleshooting.md").read_text()
+GLASS = (pathlib.Path(__file__).parents[2] / "docs" / "break-glass.md").read_text()
 NAMED = re.findall(r"`([^`]+)`", PAGE)
 
 
@@ -31,3 +34,16 @@ def test_every_event_exists():
     reasons = {one or other for one, other in named}
     assert len(reasons) > 10
     assert reasons - events.EVENTS.keys() == set()
+
+
+def test_every_part_that_can_be_stopped_is_in_the_table_of_what_one_sees():
+    table, _, rest = GLASS.partition("\n## ")
+    titles = re.findall(r"^## (.+)$", f"## {rest}", re.M)
+    anchors = {title.lower().replace(" ", "-") for title in titles}
+    assert anchors - set(re.findall(r"\(#([\w-]+)\)", table)) == set()
+
+
+def test_everything_at_once_is_every_switch():
+    _, _, everything = GLASS.partition("## Everything at once")
+    (said,) = re.findall(r"koord-switches .*-p '(.+)'", everything)
+    assert set(json.loads(said)["data"]) == set(switch.KNOWN)
