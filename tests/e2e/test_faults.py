@@ -224,10 +224,11 @@ async def promised(pair, here):
 
 
 async def test_an_extender_that_is_cut_off_refuses_and_recovers(here, pair):
-    # Connections stay open and tell nothing: only a proof that fails can notice this so soon.
+    # Connections stay open and tell nothing. A proof that fails notices this first, and the age of
+    # what was heard later: when the scheduler asks decides which of them it is told.
     pair.uplink.swallow()
     await here.create("waits")
-    await here.refused("waits", "could not be proven", reason="SchedulerError", timeout=PATIENCE)
+    await here.refused("waits", "extender is not ready", reason="SchedulerError", timeout=PATIENCE)
     pair.uplink.flow()
     await here.all_bound("waits")
     await here.sound(pair)

@@ -53,6 +53,18 @@ class Arena(device_floor.Floor):
         self.held.append(name)
         await self.status(name, "Running")
 
+    async def forget(self, name):
+        """Remove a pod, and wait until kube-scheduler has seen that it is gone.
+
+        It hears of pods in order. While it still counts one that is gone, it would choose that as
+        the victim of its own preemption, and wait for it to leave.
+        """
+        await self.here.remove(name)
+        later = f"after-{name}"
+        await self.pod(later)
+        await self.placed(later)
+        await self.here.remove(later)
+
     async def status(self, name, phase):
         conditions = [{"type": "Ready", "status": str(phase == "Running")}]
         body = {"status": {"phase": phase, "conditions": conditions}}

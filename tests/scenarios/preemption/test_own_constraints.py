@@ -67,7 +67,7 @@ async def shared(arena):
     await arena.pod("filler", gpu=60)
     await arena.placed("filler")
     await arena.hold("b", terminationGracePeriodSeconds=1800, **more)
-    await arena.here.remove("filler")
+    await arena.forget("filler")
     return node
 
 
