@@ -10,10 +10,18 @@ import shlex
 import pytest
 import yaml
 
+from agent import settings as agent_settings
+from agent.device_daemon import settings as device_daemon_settings
 from api import names
 from api.kubernetes import crds
 from cli import main
 from deploy.site import code_metrics
+from descheduler import settings as descheduler_settings
+from extender import settings as extender_settings
+from manager import settings as manager_settings
+from process.configuration import settings
+from runtimeproxy import settings as runtime_proxy_settings
+from webhook import settings as webhook_settings
 
 ROOT = pathlib.Path(__file__).parents[2]
 NAMED = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "CRITIQUES.md", "examples/README.md")
@@ -27,6 +35,14 @@ PLACES = (
     "webhook",
 )  # fmt: skip
 PATH = re.compile(rf"(?:{'|'.join(PLACES)})/[\w./*-]+")
+DEFAULT = re.compile(r"`([a-zA-Z.]+)`\s\((\d[\d.]*)(?: (s|MiB|%))?\)")
+"""A setting, and behind it in parentheses what it is unless somebody says otherwise."""
+UNITS = {"": 1, "s": 1, "%": 1, "MiB": 1 << 20}
+PROCESSES = (
+    agent_settings.Settings, descheduler_settings.Settings, device_daemon_settings.Settings,
+    extender_settings.Settings, manager_settings.Settings, runtime_proxy_settings.Settings,
+    webhook_settings.Settings,
+)  # fmt: skip
 OURS = re.compile(r"(?:[a-z-]+\.)*(?:koordinator\.sh|koord\.sh)/[\w.-]+")
 GROUPS = re.compile(r"^apiVersion: .*(?:koordinator\.sh|sigs\.k8s\.io|topology\.node)", re.M)
 VERSIONS = {"descheduler/v1alpha2"}
@@ -177,6 +193,28 @@ def test_every_field_in_a_manifest_of_ours_exists(page):
         if version is not None:
             rest = {key: one[key] for key in one if key not in ("apiVersion", "kind", "metadata")}
             assert list(unknown(rest, version["schema"]["openAPIV3Schema"], "")) == []
+
+
+def test_defaults_that_pages_say_in_parentheses_are_those_of_the_settings():
+    defaults = {}
+    for model in PROCESSES:
+        for one in settings.describe(model):
+            defaults.setdefault(one.path, set()).add(as_number(one.default))
+    said = [
+        (page.name, path.removeprefix("agent.settings."), float(number) * UNITS[unit])
+        for page in PAGES
+        for path, number, unit in DEFAULT.findall(page.read_text())
+    ]
+    known = [one for one in said if one[1] in defaults]
+    assert len(known) > 8
+    assert [one for one in known if one[2] not in defaults[one[1]]] == []
+
+
+def as_number(default):
+    """A default as a number, where it is one."""
+    with contextlib.suppress(ValueError):
+        return float(str(default))
+    return None
 
 
 def unknown(value, schema, path):
