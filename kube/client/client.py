@@ -13,6 +13,7 @@ import orjson
 from api import resources
 from kube.client import access as accesses
 from kube.client import errors, transport, wire
+from kube.client import horizon as horizons
 from process.runtime import clock as clocks
 from process.runtime import metrics
 
@@ -105,6 +106,7 @@ class Client:
         registry: metrics.Registry | None = None,
     ) -> None:
         self._guard: transport.Guard | None = None
+        self.horizon = horizons.Horizon()
         self._transport = transport.Transport(
             access,
             clock=clock,
@@ -129,7 +131,7 @@ class Client:
     def fenced(self, guard: transport.Guard) -> "Client":
         """Return a client on the same connections whose writes end when the guard says so."""
         fenced = object.__new__(type(self))
-        fenced._guard = guard
+        fenced._guard, fenced.horizon = guard, self.horizon
         fenced._transport = self._transport
         return fenced
 
@@ -207,7 +209,15 @@ class Client:
 
     async def current_version(self, resource: resources.Resource) -> int:
         """Return the newest resource version, agreed by the API server's quorum."""
-        data = await self.page(Selection(resource), {"limit": "1"})
+        return await self.version_of(Selection(resource))
+
+    async def version_of(self, selection: Selection, *, cached: bool = False) -> int:
+        """Return the same, asked with no other permission than to list this selection.
+
+        From its memory an API server may return an older one, and the whole selection with it.
+        """
+        query = {"limit": "1", **({"resourceVersion": "0"} if cached else {})}
+        data = await self.page(selection, query)
         return wire.number(_meta_of_list(data).metadata.resource_version)
 
     async def create(

@@ -366,7 +366,7 @@ def _foreign_errors(call: Call) -> Iterator[None]:
         yield
     except connection_pool.UnsentTimeoutError as error:
         raise errors.NotSent(f"{call.verb} {call.resource}: no answer in time: {error}") from error
-    except connection_pool.UnsentError as error:
+    except (connection_pool.UnsentError, aiohttp.ClientConnectorError) as error:
         raise errors.NotSent(
             f"{call.verb} {call.resource}: {type(error).__name__}: {error}"
         ) from error

@@ -6,7 +6,7 @@ import itertools
 import logging
 import random
 from collections.abc import Callable
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -15,16 +15,13 @@ from api.kubernetes import core
 from kube.client import client as clients
 from kube.client import errors, wire
 from kube.controllers import backoff
+from kube.informers import list_pages, watch_health, watch_metrics, watch_progress
 from kube.informers import store as stores
-from kube.informers import watch_health, watch_metrics, watch_progress
 from process.runtime import clock as clocks
 from process.runtime import metrics
 
 logger = logging.getLogger(__name__)
 
-# How much is done before others may run: a large cluster must not stop the process for long.
-_SLICE: Final = 20
-_SCAN: Final = 5000
 
 T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)
@@ -131,7 +128,7 @@ class Reflector(Generic[T]):
         self.projection = projection
         self.store = store
         self.contact = watch_health.WatchHealth(clock)
-        self.progress = watch_progress.Progress()
+        self.progress = watch_progress.Progress(client.horizon)
         self._client = client
         self._clock = clock
         self._rng = rng or random.Random()
@@ -144,9 +141,9 @@ class Reflector(Generic[T]):
         store.faults = self._figures.failed
         self._figures.age.set_function(lambda: self.contact.age)
         self._figures.missing.set_function(lambda: float(self.contact.missing))
-        self._version = ""
-        self._streams_lists = self._pace.streaming_list
+        self._version, self._streams_lists = "", self._pace.streaming_list
         self._trusts_cache = projection.is_from_cache
+        self._set_back = list_pages.SetBackCheck(client, self._selection, self._trusts_cache)
         self._complete = asyncio.Event()
         self._stream = watch_progress.Stream()
 
@@ -183,8 +180,10 @@ class Reflector(Generic[T]):
                 # Bookmarks are not promised, so a quiet resource is no failure. Opening the watch
                 # again costs little, and tells whether the connection was dead.
                 logger.info("watch is opened again resource=%s reason=%s", self.name, error)
+                self._set_back.suspect(error, self.contact)
                 continue
             except errors.KubeError as error:
+                self._set_back.suspect(error, self.contact)
                 # Its memory may be behind what we ask for, for good after a restored backup.
                 self._trusts_cache &= not isinstance(error, errors.ServerFailure)
                 rest = self._note(error)
@@ -205,6 +204,8 @@ class Reflector(Generic[T]):
         await self._finish(set(), "")
 
     async def _cycle(self) -> None:
+        if self._version and await self._set_back.is_set_back():
+            self._version, self._trusts_cache = "", False
         if self._version:
             await self._watch()
             return
@@ -225,7 +226,8 @@ class Reflector(Generic[T]):
     async def _list(self) -> None:
         """Take in a complete list page by page, letting others run in between."""
         began = self._clock.monotonic()
-        query = _list_query(self._pace.page, self.store.version if self._trusts_cache else None)
+        least = self.store.version if self._trusts_cache else None
+        query = list_pages.query(self._pace.page, least)
         is_consistent = "resourceVersion" not in query
         seen: set[str] = set()
         while True:
@@ -245,7 +247,7 @@ class Reflector(Generic[T]):
                     f"a list of {self.name} is older ({version}) than what was told before"
                 )
             self.contact.heard()
-            while some := list(itertools.islice(items, _SLICE)):
+            while some := list(itertools.islice(items, list_pages.SLICE)):
                 for item in some:
                     self._accept(item, seen)
                 await asyncio.sleep(0)
@@ -256,7 +258,7 @@ class Reflector(Generic[T]):
 
     async def _stream_list(self) -> None:
         """Take in the list as the first events of a watch, then go on watching."""
-        query = self._watch_query()
+        query = _watch_query(self._pace, self._rng)
         began = self._clock.monotonic()
         query["sendInitialEvents"] = "true"
         query["resourceVersionMatch"] = "NotOlderThan"
@@ -280,7 +282,7 @@ class Reflector(Generic[T]):
         self._ended()
 
     async def _watch(self) -> None:
-        query = self._watch_query()
+        query = _watch_query(self._pace, self._rng)
         query["resourceVersion"] = self._version
         if self._stream.is_short:
             query["timeoutSeconds"] = str(watch_progress.SHORT_SECONDS)
@@ -296,10 +298,6 @@ class Reflector(Generic[T]):
     def _opened(self, query: dict[str, str]) -> clients.Watch:
         is_binary, silence = self.projection.binary is not None, self._pace.silence_seconds
         return self._client.watch(self._selection, query, silence=silence, protobuf=is_binary)
-
-    def _watch_query(self) -> dict[str, str]:
-        seconds = self._pace.shortest_watch_seconds * self._rng.uniform(1, 2)
-        return {"allowWatchBookmarks": "true", "timeoutSeconds": str(int(seconds))}
 
     def _ended(self) -> None:
         """Note the end of a watch in good order: one that ends at once counts as a failure."""
@@ -321,7 +319,7 @@ class Reflector(Generic[T]):
             self._accept(event.item, seen)
 
     async def _finish(self, seen: set[str], version: str, began: float | None = None) -> None:
-        gone = await _end_list(self.store, seen, wire.number(version))
+        gone = await list_pages.end(self.store, seen, wire.number(version))
         self._version = version
         self.progress.listed(wire.number(version), began)
         self.contact.listed()
@@ -366,12 +364,9 @@ class Reflector(Generic[T]):
         return rest
 
 
-def _list_query(page: int, version: int | None) -> dict[str, str]:
-    query = {"limit": str(page)}
-    if version is not None:
-        # After the first time, not older than what we know.
-        query |= {"resourceVersion": str(version), "resourceVersionMatch": "NotOlderThan"}
-    return query
+def _watch_query(pace: Pace, rng: random.Random) -> dict[str, str]:
+    seconds = pace.shortest_watch_seconds * rng.uniform(1, 2)
+    return {"allowWatchBookmarks": "true", "timeoutSeconds": str(int(seconds))}
 
 
 def _rest(error: errors.KubeError, failures: int, pace: Pace, rng: random.Random) -> float:
@@ -383,17 +378,3 @@ def _rest(error: errors.KubeError, failures: int, pace: Pace, rng: random.Random
     if isinstance(error, errors.OUTAGE):
         longest = min(longest, pace.outage_pause_seconds)
     return backoff.pause(failures, pace.first_pause_seconds, longest, rng)
-
-
-async def _end_list(store: stores.Store[Any], seen: set[str], version: int) -> int:
-    """Forget in slices what a list did not hold; no other code may touch the store meanwhile."""
-    gone = 0
-    for part in store.absent(seen, _SCAN):
-        for start in range(0, len(part), _SLICE):
-            for key in part[start : start + _SLICE]:
-                store.forget(key, version)
-            await asyncio.sleep(0)
-        gone += len(part)
-        await asyncio.sleep(0)
-    store.finished(version)
-    return gone

@@ -121,11 +121,15 @@ class WatchHealth:
             self._confirmed = self._clock.monotonic()
         self._connected = False
 
+    def silent(self) -> bool:
+        """Return whether the present stream has told nothing since it was opened."""
+        return self._told < self._opened
+
     @property
     def was_idle(self) -> bool:
         """Whether the stream ended at once without having told anything."""
         # Real time on purpose: this guards against a server that we would call without a pause.
-        return self._told < self._opened and _real_time() - self._opened < _SHORTEST_SECONDS
+        return self.silent() and _real_time() - self._opened < _SHORTEST_SECONDS
 
 
 def _kind(error: errors.KubeError) -> str:

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from kube.client import horizon as horizons
+
 UNKNOWN: Final = -1
 SHORT_SECONDS: Final = 3
 """Life of a watch that is opened for its bookmark: API servers send one about two seconds before
@@ -13,8 +15,9 @@ the end, and none for a watch that lives for two seconds or less."""
 class Progress:
     """The resource version up to which a cache holds everything that its watch has delivered."""
 
-    def __init__(self) -> None:
+    def __init__(self, horizon: horizons.Horizon) -> None:
         self._version = UNKNOWN
+        self._horizon = horizon
         self.current_at: float | None = None
         """When the last list began that the API server's quorum agreed on, on the monotonic clock;
         all that was written before is in the cache."""
@@ -31,6 +34,7 @@ class Progress:
         ``began`` is when it was asked for, None if it may be an old one from the server's memory.
         """
         self._version = version
+        self._horizon.saw(version)
         self.current_at = began
         self._release()
 
@@ -38,6 +42,7 @@ class Progress:
         """Note an event or a bookmark; a watch delivers them in the order of their versions."""
         if version > self._version:
             self._version = version
+            self._horizon.saw(version)
             if self._waiting:
                 self._release()
 

@@ -445,3 +445,6 @@ async def test_a_request_without_a_listener_is_told_as_not_sent() -> None:
     async with client.Client(entry, clock=clocks.SystemClock(), limits=limits) as api:
         with pytest.raises(errors.NotSent, match="cannot connect"):
             await api.create(resources.PODS, {}, "shop")
+        with pytest.raises(errors.NotSent, match="Cannot connect"):
+            async with api.watch(client.Selection(resources.PODS), {}):
+                raise AssertionError("there is a listener")

@@ -39,6 +39,59 @@ async def test_silent_stream_is_opened_again_at_once(
     assert (clock.sleepers, kept.caches.health()) == (0, None)
 
 
+async def _connected(server: Any, kept: Kept, opened: int) -> None:
+    """Wait for the watch of this number."""
+    await server.until(lambda: kept.contact.connected and len(watches(server)) == opened)
+
+
+async def test_server_that_was_set_back_to_a_backup_is_listed_again(
+    server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock
+) -> None:
+    """A watch from a version that is yet to come tells nothing, for hours or for ever."""
+    server.on(
+        "GET",
+        PODS,
+        server.page([pod("late", 9, node="n1")], 10),
+        server.watch(bookmark(500), then="hold"),
+        server.watch(then="hold"),
+        server.page([pod("early", 3, node="n2")], 30),
+        server.page([pod("early", 3, node="n2")], 30),
+        server.watch(added(pod("new", 31, node="n3")), then="hold"),
+    )
+    kept = keep()
+    await server.until(lambda: kept.store.version == 500)
+    for opened in (1, 2):
+        await _connected(server, kept, opened)
+        clock._move(80)
+    await server.until(lambda: kept.store.version == 31)
+    assert kept.nodes == {"shop/early": "n2", "shop/new": "n3"}
+    assert lists(server)[1] == {"limit": "1"}
+    assert watches(server)[-1]["resourceVersion"] == "30"
+
+
+async def test_narrow_selections_ask_the_memory_of_the_server_first(
+    server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock
+) -> None:
+    """Thousands of agents do so at once."""
+    server.on(
+        "GET",
+        PODS,
+        server.page([], 10),
+        server.watch(bookmark(500), then="hold"),
+        server.watch(then="hold"),
+        server.page([], 500),
+        server.watch(added(pod("new", 501, node="n3")), then="hold"),
+    )
+    kept = keep(projection(from_cache=True))
+    await server.until(lambda: kept.store.version == 500)
+    for opened in (1, 2):
+        await _connected(server, kept, opened)
+        clock._move(80)
+    await server.until(lambda: kept.store.version == 501)
+    assert lists(server)[1:] == [{"limit": "1", "resourceVersion": "0"}]
+    assert watches(server)[-1]["resourceVersion"] == "500"
+
+
 async def test_dead_connection_is_told_to_readiness(
     server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock
 ) -> None:
