@@ -1,13 +1,14 @@
 """What a round with each plug-in costs that looks at all pods of a large cluster.
 
-python -m benchmarks.descheduling.rule_rounds [--nodes 5000] [--pods 30] [--rounds 5] [--kept]
-    [NAME ...]
+python -m benchmarks.descheduling.rule_rounds [--nodes 5000] [--pods 30] [--rounds 5]
+    [--kept | --uneven] [NAME ...]
 
 The cluster is that of `whole_round`, with three zones. Every workload wants its pods even over
 zones and nodes, and never two on one node; a fifth of them breaks it, or none with `--kept`, so
-that a round looks at everything and moves nothing. A round forks the state of the scheduler, makes
-a picture, plans with that plug-in alone and a limit of 20 pods, and asks the fork for a target of
-each.
+that a round looks at everything and moves nothing. With `--uneven` it is that of `uneven_cluster`,
+for the plug-ins that look at requests, taints, ages and states. A round forks the state of the
+scheduler, makes a picture, plans with that plug-in alone and a limit of 20 pods, and asks the fork
+for a target of each.
 """
 
 import argparse
@@ -15,7 +16,7 @@ import asyncio
 from typing import Any, Final
 
 from benchmarks import figures
-from benchmarks.descheduling import whole_round
+from benchmarks.descheduling import uneven_cluster, whole_round
 from kube.client import access, client
 from process.runtime import clock as clocks
 from process.runtime import collector
@@ -23,15 +24,42 @@ from process.runtime import collector
 _GOAL_MS: Final = 1000
 _ZONES: Final = 3
 _REPLICAS: Final = 30
-_ZONE: Final = "topology.kubernetes.io/zone"
+_AHEAD_SECONDS: Final = 900
+_ZONE: Final = uneven_cluster.ZONE
 _HOST: Final = "kubernetes.io/hostname"
-_ARGUMENTS: Final = {
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_PACK: Final = {"strategy": "EvictDirectly", "maxPodsToEvict": 20}
+_GROUPS: Final = [
+    {"name": zone, "nodeSelector": {"matchLabels": {_ZONE: zone}}} for zone in ("zone-0", "zone-1")
+]
+_RULES: Final = {
     "RemoveDuplicates": {},
     "RemovePodsViolatingTopologySpreadConstraint": {"constraints": ["DoNotSchedule"]},
     "RemovePodsViolatingInterPodAntiAffinity": {},
-    "ScaleDownBinPack": {"strategy": "EvictDirectly", "maxPodsToEvict": 20},
+    "ScaleDownBinPack": _PACK,
 }
-_DESCHEDULES: Final = ("RemovePodsViolatingInterPodAntiAffinity",)
+_UNEVEN: Final = {
+    "HighNodeUtilization": {"thresholds": {"cpu": 20, "memory": 20}},
+    "LowNodeUtilization": {"thresholds": {"cpu": 50}, "targetThresholds": {"cpu": 60}},
+    "FragmentationAware": {},
+    "CustomPriority": {"evictionOrder": _GROUPS},
+    "CustomPriority.DrainNode": {"evictionOrder": _GROUPS, "mode": "DrainNode"},
+    "PodLifeTime": {"maxPodLifeTimeSeconds": 3600},
+    "RemoveFailedPods": {},
+    "RemovePodsHavingTooManyRestarts": {"podRestartThreshold": 10},
+    "RemovePodsViolatingNodeAffinity": {"nodeAffinityType": [_REQUIRED]},
+    "RemovePodsViolatingNodeTaints": {},
+    "ScaleDownBinPack": _PACK,
+    "ScaleDownBinPack.CalculateOnly": {},
+    "ScaleDownBinPack.EmptyNodes": {"strategy": "EmptyNodes"},
+}
+_DESCHEDULES: Final = frozenset(
+    {
+        *("PodLifeTime", "RemoveFailedPods", "RemovePodsHavingTooManyRestarts"),
+        *("RemovePodsViolatingNodeAffinity", "RemovePodsViolatingNodeTaints"),
+        "RemovePodsViolatingInterPodAntiAffinity",
+    }
+)
 
 
 class Cluster(whole_round.Cluster):
@@ -75,18 +103,23 @@ class Cluster(whole_round.Cluster):
         return body
 
 
-def _document(name: str) -> dict[str, Any]:
-    point = "deschedule" if name in _DESCHEDULES else "balance"
-    filters = {"schedulerNames": ["default-scheduler"], "maxMigratingPerNode": 0}
+def _document(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    plugin = name.partition(".")[0]
+    point = "deschedule" if plugin in _DESCHEDULES else "balance"
+    filters = {
+        "schedulerNames": ["default-scheduler"],
+        "maxMigratingPerNode": 0,
+        "evictFailedBarePods": True,
+    }
     return {
         "deschedulingInterval": "60s",
         "maxNoOfPodsToEvictTotal": 20,
         "profiles": [
             {
                 "name": "rule",
-                "plugins": {point: {"enabled": [{"name": name}]}},
+                "plugins": {point: {"enabled": [{"name": plugin}]}},
                 "pluginConfig": [
-                    {"name": name, "args": _ARGUMENTS[name]},
+                    {"name": plugin, "args": arguments},
                     {"name": "MigrationController", "args": filters},
                 ],
             }
@@ -95,16 +128,23 @@ def _document(name: str) -> dict[str, Any]:
 
 
 async def measured(
-    nodes: int, pods: int, rounds: int, plugins: list[str], *, kept: bool = False
+    given: argparse.Namespace, plugins: dict[str, dict[str, Any]], suffix: str
 ) -> None:
     """Fill the stores once, and run rounds with each plug-in."""
-    suffix = ".kept" if kept else ""
+    nodes, pods, rounds = given.nodes, given.pods, given.rounds
     clock = clocks.SystemClock()
     who = access.Access("http://127.0.0.1:9")
+    # Reports are still current when the last plug-in has its turn.
+    now = clock.now() + _AHEAD_SECONDS
+    cluster = (
+        uneven_cluster.Cluster(nodes, pods, now)
+        if given.uneven
+        else Cluster(nodes, pods, now, kept=given.kept)
+    )
     async with client.Client(who, clock=clock, user_agent="benchmark") as api:
-        process = await whole_round.filled(api, clock, Cluster(nodes, pods, clock.now(), kept=kept))
-        for name in plugins:
-            process.configure(_document(name))
+        process = await whole_round.filled(api, clock, cluster)
+        for name, arguments in plugins.items():
+            process.configure(_document(name, arguments))
             async with collector.running():
                 found = [await process.round() for _ in range(rounds)]
             plan = found[-1][2]
@@ -125,15 +165,20 @@ async def measured(
 def main() -> None:
     """Measure on one cluster."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("plugins", nargs="*", metavar="NAME", default=list(_ARGUMENTS))
+    parser.add_argument("plugins", nargs="*", metavar="NAME")
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--pods", type=int, default=30, help="of each node")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--kept", action="store_true", help="no workload breaks a rule")
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--kept", action="store_true", help="no workload breaks a rule")
+    kind.add_argument("--uneven", action="store_true", help="requests, taints, ages and states")
     given = parser.parse_args()
-    if unknown := set(given.plugins) - set(_ARGUMENTS):
-        parser.error(f"{', '.join(sorted(unknown))}: choose from {', '.join(_ARGUMENTS)}")
-    asyncio.run(measured(given.nodes, given.pods, given.rounds, given.plugins, kept=given.kept))
+    known: dict[str, dict[str, Any]] = {**(_UNEVEN if given.uneven else _RULES)}
+    if unknown := set(given.plugins) - set(known):
+        parser.error(f"{', '.join(sorted(unknown))}: choose from {', '.join(known)}")
+    chosen = {name: known[name] for name in given.plugins or known}
+    suffix = ".kept" if given.kept else ".uneven" if given.uneven else ""
+    asyncio.run(measured(given, chosen, suffix))
 
 
 if __name__ == "__main__":

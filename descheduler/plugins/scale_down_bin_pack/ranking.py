@@ -1,7 +1,8 @@
 """Which pods should go first so that scaling in empties nodes."""
 
+import collections
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -111,18 +112,23 @@ def unwritten(wanted: Mapping[str, int], pods: Iterable[podinfo.Pod]) -> list[po
     Kubernetes compares costs among the pods of one controller alone, so those of a controller whose
     pods are in the wanted order already stay as they are.
     """
-    found: dict[str, list[podinfo.Pod]] = {}
+    found: dict[str, list[podinfo.Pod]] = collections.defaultdict(list)
+    controllers: dict[int, str] = {}
     for pod in pods:
-        controller = pod.controller
-        found.setdefault(controller.uid if controller is not None else pod.uid, []).append(pod)
+        # Pods of one controller share what says so.
+        uid = controllers.get(id(pod.owners))
+        if uid is None:
+            controller = pod.controller
+            uid = controllers[id(pod.owners)] = controller.uid if controller is not None else ""
+        found[uid or pod.uid].append(pod)
     return [pod for group in found.values() if not _in_order(group, wanted) for pod in group]
 
 
-def _in_order(group: Iterable[podinfo.Pod], wanted: Mapping[str, int]) -> bool:
+def _in_order(group: Collection[podinfo.Pod], wanted: Mapping[str, int]) -> bool:
+    if any(names.ANNOTATION_POD_DELETION_COST not in pod.annotations for pod in group):
+        return False
     last = -1
     for pod in sorted(group, key=lambda one: wanted[one.uid]):
-        if names.ANNOTATION_POD_DELETION_COST not in pod.annotations:
-            return False
         cost = annotations.deletion_cost(pod.annotations)
         never = wanted[pod.uid] == annotations.NEVER_EVICT
         if never != (cost == annotations.NEVER_EVICT) or (cost <= last and not never):
