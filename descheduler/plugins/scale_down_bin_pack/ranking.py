@@ -2,7 +2,8 @@
 
 import collections
 import dataclasses
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -106,31 +107,39 @@ def _largest_first(one: Members, scale: Scale) -> Sequence[podinfo.Pod]:
     return sorted(one.evictable, key=lambda pod: (-size(pod), -pod.created, pod.key))
 
 
-def unwritten(wanted: Mapping[str, int], pods: Iterable[podinfo.Pod]) -> list[podinfo.Pod]:
-    """Return the pods whose deletion cost has to be written, by the costs wanted by uid.
+_Ranked = tuple[int, podinfo.Pod]
+"""A pod and the deletion cost that it should have."""
+
+
+def unwritten(order: Iterable[podinfo.Pod], kept: Iterable[podinfo.Pod]) -> Iterator[_Ranked]:
+    """Yield the pods whose deletion cost has to be written: their rank, or that they stay.
 
     Kubernetes compares costs among the pods of one controller alone, so those of a controller whose
     pods are in the wanted order already stay as they are.
     """
-    found: dict[str, list[podinfo.Pod]] = collections.defaultdict(list)
+    found: dict[str, list[_Ranked]] = collections.defaultdict(list)
     controllers: dict[int, str] = {}
-    for pod in pods:
+    for ranked_pod in itertools.chain(
+        enumerate(order), zip(itertools.repeat(annotations.NEVER_EVICT), kept, strict=False)
+    ):
+        pod = ranked_pod[1]
         # Pods of one controller share what says so.
         uid = controllers.get(id(pod.owners))
         if uid is None:
             controller = pod.controller
             uid = controllers[id(pod.owners)] = controller.uid if controller is not None else ""
-        found[uid or pod.uid].append(pod)
-    return [pod for group in found.values() if not _in_order(group, wanted) for pod in group]
+        found[uid or pod.uid].append(ranked_pod)
+    return itertools.chain.from_iterable(group for group in found.values() if not _in_order(group))
 
 
-def _in_order(group: Collection[podinfo.Pod], wanted: Mapping[str, int]) -> bool:
-    if any(names.ANNOTATION_POD_DELETION_COST not in pod.annotations for pod in group):
-        return False
+def _in_order(group: Iterable[_Ranked]) -> bool:
+    """Whether the costs of pods are written in their order, by rank."""
     last = -1
-    for pod in sorted(group, key=lambda one: wanted[one.uid]):
+    for wanted, pod in group:
+        if names.ANNOTATION_POD_DELETION_COST not in pod.annotations:
+            return False
         cost = annotations.deletion_cost(pod.annotations)
-        never = wanted[pod.uid] == annotations.NEVER_EVICT
+        never = wanted == annotations.NEVER_EVICT
         if never != (cost == annotations.NEVER_EVICT) or (cost <= last and not never):
             return False
         last = cost

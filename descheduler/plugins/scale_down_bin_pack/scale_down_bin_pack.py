@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from api import names
-from api.koordinator.metadata import annotations
 from descheduler.configuration.arguments import packing
 from descheduler.framework import protocols
 from descheduler.framework.nodes import candidates, emptying, node_room
@@ -37,13 +36,10 @@ class ScaleDownBinPack:
             return {}
         members = self._members(view)
         scale = ranking.Scale(node_room.Room(view), given.resource_weights)
-        order = list(ranking.ranked(members, scale))
-        kept = [pod for one in members for pod in one.kept]
-        wanted = {pod.uid: rank for rank, pod in enumerate(order)}
-        wanted |= {pod.uid: annotations.NEVER_EVICT for pod in kept}
+        kept = (pod for one in members for pod in one.kept)
         return {
-            pod.uid: {names.ANNOTATION_POD_DELETION_COST: str(wanted[pod.uid])}
-            for pod in ranking.unwritten(wanted, (*order, *kept))
+            pod.uid: {names.ANNOTATION_POD_DELETION_COST: str(cost)}
+            for cost, pod in ranking.unwritten(ranking.ranked(members, scale), kept)
         }
 
     def balance(self, view: protocols.View, memory: protocols.Memory) -> protocols.Suggestions:
