@@ -54,7 +54,7 @@ async def test_calls_are_written_down_with_their_answers(own, admin):
 
     (call,) = await raw.eventually(written, PATIENCE)
     assert (call.verb, call.group, call.resource, call.name) == ("get", "", "nodes", "n1")
-    assert call.code == 403
+    assert (call.code, call.is_forbidden) == (403, True)
 
 
 async def test_a_webhook_is_found_behind_its_service(own, admin, tmp_path):

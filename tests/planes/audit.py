@@ -3,6 +3,8 @@
 import dataclasses
 import json
 
+DECISION = "authorization.k8s.io/decision"
+
 
 @dataclasses.dataclass(frozen=True)
 class Call:
@@ -14,6 +16,8 @@ class Call:
     namespace: str
     name: str
     code: int
+    is_forbidden: bool = False
+    """Whether no role allowed it; what admission refuses has the same code."""
 
 
 def mark(path):
@@ -45,4 +49,5 @@ def _call(event):
         namespace=target.get("namespace", ""),
         name=target.get("name", ""),
         code=(event.get("responseStatus") or {}).get("code", 0),
+        is_forbidden=(event.get("annotations") or {}).get(DECISION) == "forbid",
     )
