@@ -109,7 +109,7 @@ image: $(STAMP) ## The image as build/koord-image.tar, built without a daemon (n
 	$(BIN)/python deploy/image/build.py $(ARGS)
 
 .PHONY: wheel-test
-wheel-test: $(STAMP) ## Build the wheel, install it into a venv of its own and run koord dev from it (needs a package index)
+wheel-test: $(STAMP) ## Build the wheel, install it with pipx and run koord dev from it (needs a package index)
 	$(BIN)/python deploy/release/try_wheel.py
 
 .PHONY: release

@@ -1,7 +1,8 @@
-"""Install the wheel away from the sources, and run `koord dev` from it until it is ready."""
+"""Install the wheel with pipx away from the sources, and run `koord dev` until it is ready."""
 
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,9 @@ from deploy.image import sbom
 from deploy.release import wheel
 
 ROOT = pathlib.Path(__file__).parents[2]
+PIPX = "pipx==1.18.4"
+KEPT = ("PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
+"""Of the environment: how the package index is reached, and nothing of the sources."""
 SECONDS = 180.0
 READY = "ready after"
 
@@ -28,21 +32,44 @@ def main() -> int:
             print("two builds of the wheel differ", file=sys.stderr)
             return 1
         print(f"{first.name}: two builds have the same bytes, {first.stat().st_size} of them")
-        programs = install(first, place / "venv")
+        programs = install(first, place)
         for program in ("koord", "kubectl-koord"):
             run(programs / program, "version", "--client", place=place)
         return dev(programs / "koord", place)
 
 
-def install(made: pathlib.Path, venv: pathlib.Path) -> pathlib.Path:
-    """Install with the pinned dependencies, as pipx does into a venv of its own."""
-    subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
-    pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet"]
-    pip.append("--disable-pip-version-check")
-    lock = str(ROOT / "requirements.lock")
-    subprocess.run([*pip, "--require-hashes", "-r", lock], check=True)
-    subprocess.run([*pip, "--no-deps", str(made)], check=True)
-    return venv / "bin"
+def install(made: pathlib.Path, place: pathlib.Path) -> pathlib.Path:
+    """Install with pipx of the package index, which has nothing but what people have: a Python.
+
+    Dependencies have the versions of the lock, so that a release is tried as it was tested.
+    """
+    own = place / "pipx-itself"
+    subprocess.run([sys.executable, "-m", "venv", str(own)], check=True)
+    pip = [str(own / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
+    subprocess.run([*pip, "install", "--quiet", PIPX], check=True)
+    versions = place / "constraints.txt"
+    versions.write_text(pinned((ROOT / "requirements.lock").read_text(encoding="utf-8")))
+    outside = {name: value for name, value in os.environ.items() if name in KEPT or "PIP_" in name}
+    programs = place / "bin"
+    subprocess.run(
+        [str(own / "bin" / "pipx"), "install", f"--pip-args=--constraint {versions}", str(made)],
+        cwd=place,
+        env={
+            **outside,
+            "HOME": str(place),
+            "PIPX_HOME": str(place / "pipx"),
+            "PIPX_BIN_DIR": str(programs),
+            "PIPX_DEFAULT_PYTHON": sys.executable,
+        },
+        check=True,
+    )
+    return programs
+
+
+def pinned(lock: str) -> str:
+    """Return the versions of a lock as constraints, which may have neither hashes nor extras."""
+    lines = (line.rstrip("\\ ") for line in lock.splitlines() if re.match(r"[a-z0-9]", line, re.I))
+    return "".join(re.sub(r"\[[^]]*\]", "", line) + "\n" for line in lines)
 
 
 def run(program: pathlib.Path, *words: str, place: pathlib.Path) -> None:

@@ -11,7 +11,7 @@ import tomllib
 import pytest
 import yaml
 
-from deploy.release import archives, documents
+from deploy.release import archives, documents, try_wheel
 
 ROOT = pathlib.Path(__file__).parents[2]
 LOCK = (ROOT / "requirements.lock").read_text(encoding="utf-8")
@@ -100,3 +100,8 @@ def test_the_wheel_takes_every_file_of_its_packages():
         assert other <= taken, package
         for path in (ROOT / package).rglob("*.py"):
             assert (path.parent / "__init__.py").is_file(), path
+
+
+def test_pipx_is_told_the_versions_of_the_lock_alone():
+    lock = 'a[x,y]==1.2 ; python_version < "4" \\\n    --hash=sha256:00\n    # via b\nb==3 \\\n'
+    assert try_wheel.pinned(lock) == 'a==1.2 ; python_version < "4"\nb==3\n'
