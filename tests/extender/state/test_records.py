@@ -1,6 +1,5 @@
 """Records of pods and nodes are slim and shared."""
 
-import gc
 import sys
 
 import hypothesis
@@ -28,7 +27,6 @@ def test_pods_that_are_alike_share_one_demand_that_goes_with_the_last_of_them(ma
     assert other.requirements != first.requirements
     assert len(projector._alike) == 2
     del first, second
-    gc.collect()
     assert len(projector._alike) == 1
 
 
