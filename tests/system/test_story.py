@@ -5,7 +5,7 @@ import pytest
 from api import resources
 from cli.dev import example_workload
 from cli.install import apply
-from tests.docs import commands, console
+from tests.docs import commands, console, terminal_pictures
 
 EXPECTED = {"whale", "latecomer"}
 NODES = ("sim-1", "sim-2", "sim-3")
@@ -38,6 +38,7 @@ async def test_the_story_ends_with_two_pods_that_wait_and_nothing_else_to_worry_
     batch = [pod for pod in world.pods() if pod["metadata"]["namespace"] == "analytics"]
     assert sum(1 for pod in batch if pod["spec"].get("nodeName")) == 3
     await shows_what_the_tutorial_shows(world)
+    await terminal_pictures.check(console.Console(world))
 
 
 async def shows_what_the_tutorial_shows(world):
