@@ -65,10 +65,8 @@ def largest_first(pods: Sequence[podinfo.Pod], room: node_room.Room) -> list[pod
 
 
 def _size(pod: podinfo.Pod, room: node_room.Room) -> float:
-    resources = tuple(pod.requests)
-    _, allocatable = room.amounts(resources)
-    largest = allocatable.max(axis=0, keepdims=True)
-    return float(node_room.parts(node_room.asked(pod, resources)[np.newaxis], largest).sum())
+    largest = room.largest
+    return sum([amount / largest[name] for name, amount in pod.requests.items() if name in largest])
 
 
 def places(room: node_room.Room, task: Task) -> dict[str, str] | None:

@@ -4,7 +4,7 @@ A plug-in that suggests several pods keeps count here of those that leave, so th
 them is not sent to room that the first one takes.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -24,7 +24,10 @@ Shares = npt.NDArray[np.float64]
 class Room:
     """Requests of the pods on the nodes of a profile; changes while pods come and go."""
 
-    __slots__ = ("_allocatable", "_at", "_columns", "_free", "_requested", "names", "nodes")
+    __slots__ = (
+        *("_allocatable", "_at", "_columns", "_free", "_requested"),
+        *("largest", "names", "nodes"),
+    )
 
     def __init__(self, view: protocols.View) -> None:
         self.nodes: Sequence[nodeinfo.Node] = sorted(view.nodes, key=lambda node: node.name)
@@ -35,6 +38,11 @@ class Room:
         requested = node_requests.requested(view.picture)
         held = [requested.get(name, podinfo.NOTHING) for name in self.names]
         self._allocatable = self._table(node.allocatable for node in self.nodes)
+        largest = self._allocatable.max(axis=0, initial=0).tolist()
+        self.largest: Final[Mapping[str, int]] = {
+            key: amount for key, amount in zip(keys, largest, strict=True) if amount
+        }
+        """What the largest node has of each resource, of those of which some node has any."""
         self._requested = self._table(held)
         self._free = fit.Table(map(_row, self.nodes, held))
 
