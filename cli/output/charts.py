@@ -12,6 +12,7 @@ TITLE_SIZE: Final = 13
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 24, 52, 30
 _COLOURS: Final = ("#0b6bcb", "#d1495b", "#2e8b57", "#8a5fbf", "#c77800", "#4d4d4d")
 _GRID: Final = "#dddddd"
+_THOUSANDS: Final = 9999.5
 _MARKS: Final = 5
 _MOST_POINTS: Final = 1500
 _ROW: Final = 24
@@ -107,7 +108,7 @@ def bars(title: str, unit: str, rows: Sequence[tuple[str, Mapping[str, float]]])
             value = parts.get(name, 0.0)
             long = max(0.0, value / highest * wide)
             colour, y = _COLOURS[number % len(_COLOURS)], top + thick * number
-            said = f"{value:.4g} {unit}" if value else "0"
+            said = f"{_number(value)} {unit}" if value else "0"
             shapes.append(Box(_LABEL, y, long, thick - 1, colour))
             shapes.append(Text(_LABEL + long + 4, y + thick - 2, said))
     return Chart(title, _TOP + tall * len(rows) + _BOTTOM, tuple(shapes))
@@ -121,7 +122,7 @@ def _grid(unit: str, highest: float) -> Iterator[Shape]:
     for mark in range(_MARKS + 1):
         y = _y(mark / _MARKS)
         yield Line(((_LEFT, y), (WIDTH - _RIGHT, y)), _GRID, 1)
-        yield Text(_LEFT - 6, y + 4, f"{highest * mark / _MARKS:g} {unit}".strip(), "end")
+        yield Text(_LEFT - 6, y + 4, f"{_number(highest * mark / _MARKS)} {unit}".strip(), "end")
 
 
 def _key(number: int, name: str, colour: str) -> Iterator[Shape]:
@@ -144,3 +145,8 @@ def _rounded(value: float) -> float:
         return 1.0
     size = 10.0 ** math.floor(math.log10(value))
     return next(size * step for step in (1.0, 2.0, 2.5, 5.0, 10.0) if size * step >= value * 0.999)
+
+
+def _number(value: float) -> str:
+    """Write a number as people do: four digits, and none in powers of ten."""
+    return f"{value:,.0f}" if abs(value) >= _THOUSANDS else f"{value:.4g}"

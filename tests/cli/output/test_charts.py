@@ -47,6 +47,13 @@ def test_bars_say_their_amounts():
 
 
 @pytest.mark.parametrize(
+    ("amount", "said"), [(22700.16, "22,700 h"), (9999.4, "9999 h"), (9999.6, "10,000 h")]
+)
+def test_large_amounts_are_written_without_powers_of_ten(amount, said):
+    assert f">{said}<" in svg_charts.drawn(charts.bars("Teams", "h", [("a", {"held": amount})]))
+
+
+@pytest.mark.parametrize(
     "chart", [charts.bars("none", "h", []), charts.lines("none", "", [], {})], ids=["bars", "lines"]
 )
 def test_nothing_is_drawn_as_an_empty_chart(chart):
