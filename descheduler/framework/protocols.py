@@ -85,6 +85,8 @@ Suggestions = Generator[Suggestion, Answer, Memory]
 """Yields suggestions, receives whether each pod leaves, returns what to remember."""
 COUNTS: Final = "counts"
 """Key under which numbers of nodes stand, by pool and class; they are not remembered either."""
+MOST_ANNOTATED: Final = 1000
+"""Pods that one round writes annotations on."""
 NOTES: Final = "notes"
 """Key in what is returned under which sentences about this round stand; they are not remembered."""
 

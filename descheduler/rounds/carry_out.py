@@ -3,7 +3,7 @@
 import dataclasses
 import logging
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from api import names, resources
 from api.wire import base
@@ -20,9 +20,6 @@ from process.runtime import clock as clocks
 from process.runtime import token_bucket
 
 logger = logging.getLogger(__name__)
-
-_MOST_NOTES: Final = 1000
-"""Pods that one round writes notes on; those that are left have their turn in the next one."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -144,7 +141,7 @@ class CarryOut:
     async def _write_notes(
         self, annotations: Mapping[str, Mapping[str, str]], seen: picture.Picture
     ) -> None:
-        left = _MOST_NOTES
+        left = protocols.MOST_ANNOTATED
         for uid, notes in annotations.items():
             pod = seen.pods.get(uid)
             if pod is None or all(pod.annotations.get(k) == v for k, v in notes.items()):

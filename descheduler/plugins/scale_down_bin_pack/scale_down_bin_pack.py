@@ -1,5 +1,6 @@
 """Let a smaller cluster need fewer nodes: rank pods for scaling in, pack them, or empty nodes."""
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -30,17 +31,22 @@ class ScaleDownBinPack:
         self._arguments = arguments.complete()
 
     def notes(self, view: protocols.View) -> Mapping[str, Mapping[str, str]]:
-        """Return deletion costs by uid of the pod, with CalculateOnly."""
+        """Return by uid of the pod deletion costs that are to be written, with CalculateOnly."""
         given = self._arguments
         if given.paused or given.dry_run or given.strategy != packing.CALCULATE_ONLY:
             return {}
         members = self._members(view)
         scale = ranking.Scale(node_room.Room(view), given.resource_weights)
         kept = (pod for one in members for pod in one.kept)
-        return {
-            pod.uid: {names.ANNOTATION_POD_DELETION_COST: str(cost)}
+        found = (
+            (pod, str(cost))
             for cost, pod in ranking.unwritten(ranking.ranked(members, scale), kept)
-        }
+        )
+        key = names.ANNOTATION_POD_DELETION_COST
+        others = ((pod, cost) for pod, cost in found if pod.annotations.get(key) != cost)
+        # Those that are left have their turn in the next round, by the order of that time.
+        some = itertools.islice(others, protocols.MOST_ANNOTATED)
+        return {pod.uid: {key: cost} for pod, cost in some}
 
     def balance(self, view: protocols.View, memory: protocols.Memory) -> protocols.Suggestions:
         """Suggest pods with EvictDirectly and EmptyNodes."""

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -170,7 +171,24 @@ def test_costs_are_written_only_where_their_order_is_wrong(
 def test_a_kept_pod_that_says_so_is_not_written_again() -> None:
     pods = [_noted("kept", 2, NEVER), _noted("p", 1, "3"), _noted("kept-too", 1, NEVER)]
     assert costs([A], pods, kept={"kept", "kept-too"}) == {}
-    assert costs([A], pods, kept={"kept"}) == {"kept": NEVER, "kept-too": "0", "p": "1"}
+    assert costs([A], pods, kept={"kept"}) == {"kept-too": "0", "p": "1"}
+
+
+def test_what_is_too_much_for_one_round_is_written_in_the_next() -> None:
+    many = protocols.MOST_ANNOTATED + 10
+    pods = {name: pod(name, "a", 1 + number / many) for number, name in enumerate(_names(many))}
+    sizes = []
+    while found := costs([A], list(pods.values())):
+        sizes.append(len(found))
+        for name, cost in found.items():
+            pods[name] = msgspec.structs.replace(pods[name], annotations={COST: cost})
+    assert sizes == [protocols.MOST_ANNOTATED, 10]
+    order = sorted(pods, key=lambda name: int(pods[name].annotations[COST]))
+    assert order == _names(many)[::-1], "larger pods first"
+
+
+def _names(count: int) -> list[str]:
+    return [f"p{number:05}" for number in range(count)]
 
 
 def test_controllers_are_written_one_by_one() -> None:
