@@ -22,7 +22,7 @@ from simulator.processes import children
 # Tests of these folders wait more than they compute. Some processes begin with them and the others
 # at the other end, so that there is something to compute all the time.
 WAITING = ("scenarios", "cli")
-# Of these, files that take longest: whoever came last to one would end long after all others.
+# Of these, files that take longest: a worker that began one last would end long after the others.
 LONGEST = (
     "tests/cli/commands/test_dev.py",
     "tests/scenarios/quota/test_shares.py",
@@ -63,7 +63,7 @@ def pytest_runtestloop(session):
 
 
 class Passed(typing.NamedTuple):
-    """What is told of a part of a test that passed without a word, as most do."""
+    """The report of a phase of a test that passed without output, as most do."""
 
     when: str
     start: float

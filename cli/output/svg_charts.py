@@ -7,7 +7,7 @@ from cli.output import charts
 
 
 def drawn(chart: charts.Chart) -> str:
-    """Return a chart as SVG; screen readers are told its title."""
+    """Return a chart as SVG, with its title for screen readers."""
     said = html.escape(chart.title)
     width, height = f"{chart.width:g}", f"{chart.height:g}"
     head = (

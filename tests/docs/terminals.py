@@ -77,7 +77,7 @@ async def _opened(folder, environment, *words):
         yield process
     finally:
         if process.returncode is None:
-            # The whole terminal: make does not pass on what only make is told.
+            # The whole process group: make does not pass signals on to its commands.
             os.killpg(process.pid, signal.SIGTERM)
         await process.communicate()
 

@@ -225,7 +225,7 @@ async def promised(pair, here):
 
 async def test_an_extender_that_is_cut_off_refuses_and_recovers(here, pair):
     # Connections stay open and tell nothing. A proof that fails notices this first, and the age of
-    # what was heard later: when the scheduler asks decides which of them it is told.
+    # the caches later. Which of the two reasons the scheduler gets depends on when it asks.
     pair.uplink.swallow()
     await here.create("waits")
     await here.refused("waits", "extender is not ready", reason="SchedulerError", timeout=PATIENCE)

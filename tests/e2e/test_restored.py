@@ -44,7 +44,7 @@ class Backups:
     async def restore(self):
         """Do what the manual of Kubernetes says: stop the API servers, restore, start again.
 
-        The controllers are left to whoever calls: other tests need them, and this one does not.
+        The caller stops the controllers: other tests need them, and this one does not.
         """
         for name in ("kube-controller-manager", "kube-apiserver", "etcd"):
             await self._binaries.kill(name)
@@ -72,7 +72,7 @@ class Scene:
         await self.api.post(resources.COLOCATION_PROFILES.path(), document)
 
     async def threshold(self, percent):
-        """Change what nodes are told."""
+        """Change the cluster settings that nodes get."""
         text = {"clusterStrategy": {"enable": True, "cpuSuppressThresholdPercent": percent}}
         await self.api.patch(SETTINGS, {"data": {"resource-threshold-config": json.dumps(text)}})
 

@@ -30,7 +30,7 @@ def clone(tmp_path_factory):
     folder = place / "koord"
     if (commands.ROOT / ".git").exists():
         words = ("clone", "--quiet", "--depth=1", f"file://{commands.ROOT}", str(folder))
-        # Whoever the files belong to.
+        # Git refuses to read a repository of another user otherwise.
         (place / ".gitconfig").write_text("[safe]\n\tdirectory = *\n")
         subprocess.run(["git", *words], check=True, env={**os.environ, "HOME": str(place)})
     else:

@@ -183,7 +183,7 @@ class Release:
         above = self.node.group("cpu", "kubepods")
 
         async def ended():
-            # Whoever still runs would renew its Lease, and its successor wait for that to end.
+            # A process that still runs would renew its Lease, and its successor would wait for it.
             return not any(above.glob("**/pod*"))
 
         await raw.eventually(ended, PATIENCE)

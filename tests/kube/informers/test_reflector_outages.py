@@ -44,6 +44,13 @@ async def _connected(server: Any, kept: Kept, opened: int) -> None:
     await server.until(lambda: kept.contact.connected and len(watches(server)) == opened)
 
 
+async def _silent_twice(server: Any, kept: Kept, clock: clocks.ManualClock) -> None:
+    """Let two watches in a row tell nothing for so long that they are opened again."""
+    for opened in (1, 2):
+        await _connected(server, kept, opened)
+        clock._move(80)
+
+
 async def test_server_that_was_set_back_to_a_backup_is_listed_again(
     server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock
 ) -> None:
@@ -60,9 +67,7 @@ async def test_server_that_was_set_back_to_a_backup_is_listed_again(
     )
     kept = keep()
     await server.until(lambda: kept.store.version == 500)
-    for opened in (1, 2):
-        await _connected(server, kept, opened)
-        clock._move(80)
+    await _silent_twice(server, kept, clock)
     await server.until(lambda: kept.store.version == 31)
     assert kept.nodes == {"shop/early": "n2", "shop/new": "n3"}
     assert lists(server)[1] == {"limit": "1"}
@@ -84,9 +89,7 @@ async def test_narrow_selections_ask_the_memory_of_the_server_first(
     )
     kept = keep(projection(from_cache=True))
     await server.until(lambda: kept.store.version == 500)
-    for opened in (1, 2):
-        await _connected(server, kept, opened)
-        clock._move(80)
+    await _silent_twice(server, kept, clock)
     await server.until(lambda: kept.store.version == 501)
     assert lists(server)[1:] == [{"limit": "1", "resourceVersion": "0"}]
     assert watches(server)[-1]["resourceVersion"] == "500"
