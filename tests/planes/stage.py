@@ -30,9 +30,11 @@ LEASE = {} if FULL else SHORT_LEASE
 LONG = pytest.mark.timeout(7200 if FULL else 120)
 LEASE_PATH = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler"
 BATCH = {"koordinator.sh/priority-class": names.PRIORITY_CLASS_BATCH}
+IDLE_SECONDS = 1
+"""For how long an extender trusts its view after it was proven, or asked for."""
 # As in an installation, but so that a test need not wait for what takes a minute there.
 IMPATIENT = (
-    "--freshness.idle_seconds=1",
+    f"--freshness.idle_seconds={IDLE_SECONDS}",
     "--freshness.stale_seconds=3",
     "--freshness.silence_seconds=20",
     "--bind.start_seconds=2",
