@@ -3,8 +3,6 @@
 import dataclasses
 import json
 
-DECISION = "authorization.k8s.io/decision"
-
 
 @dataclasses.dataclass(frozen=True)
 class Call:
@@ -16,8 +14,8 @@ class Call:
     namespace: str
     name: str
     code: int
-    is_forbidden: bool = False
-    """Whether no role allowed it; what admission refuses has the same code."""
+    message: str = ""
+    """Why it failed: what admission refuses has the code of what no role allows."""
 
 
 def mark(path):
@@ -49,5 +47,5 @@ def _call(event):
         namespace=target.get("namespace", ""),
         name=target.get("name", ""),
         code=(event.get("responseStatus") or {}).get("code", 0),
-        is_forbidden=(event.get("annotations") or {}).get(DECISION) == "forbid",
+        message=(event.get("responseStatus") or {}).get("message", ""),
     )

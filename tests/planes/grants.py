@@ -100,10 +100,10 @@ def refused(calls, prefix, documents):
     for one in calls:
         if one.verb == "delete" and one.group == ROLES:
             without |= {account for what, account in bound if what == (one.resource, one.name)}
-        elif one.is_forbidden and one.user.startswith(prefix) and one.user not in without:
+        elif one.code == 403 and one.user.startswith(prefix) and one.user not in without:
             found.add(
                 f"{one.user}: {one.verb} {one.resource}/{one.subresource} "
-                f"{one.namespace}/{one.name}"
+                f"{one.namespace}/{one.name}: {one.message}"
             )
     return sorted(found)
 
