@@ -133,8 +133,8 @@ MADE = dict(attacked_node.objects(attacked_node.VICTIM, 0))
 
 @pytest.fixture(scope="module")
 def world() -> attacked_node.World:
-    """A hundred nodes with five hundred objects, one node of which is attacked."""
-    return attacked_node.World(100)
+    """Three hundred nodes with fifteen hundred objects, one node of which is attacked."""
+    return attacked_node.World(300)
 
 
 @pytest.fixture(scope="module")

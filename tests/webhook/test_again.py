@@ -5,11 +5,12 @@ import dataclasses
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from api import names
 from api.koordinator import colocation
+from tests import draws
 from tests.planes import admissions as generated
 from webhook import pods, review
 
@@ -29,6 +30,7 @@ def without_draws(picture):
     return dataclasses.replace(picture, draw=draw)
 
 
+@settings(max_examples=draws.at_least(400))
 @given(generated.pods, generated.pictures)
 def test_twice_is_once(pod, picture):
     first = once(pod, picture)
@@ -36,6 +38,7 @@ def test_twice_is_once(pod, picture):
     assert once(first, again) == first
 
 
+@settings(max_examples=draws.at_least(150))
 @given(generated.pods, generated.pictures, generated.injected)
 def test_what_others_add_in_between_is_treated_and_then_all_is_still(pod, picture, injected):
     first = copy.deepcopy(once(pod, picture))
@@ -44,6 +47,7 @@ def test_what_others_add_in_between_is_treated_and_then_all_is_still(pod, pictur
     assert once(second, picture) == second
 
 
+@settings(max_examples=draws.at_least(150))
 @given(generated.pods, generated.pictures, st.sampled_from(generated.KEYS), st.text(max_size=3))
 def test_a_label_that_others_changed_in_between_is_theirs_or_treated_anew(pod, picture, key, value):
     first = copy.deepcopy(once(pod, picture))

@@ -4,10 +4,11 @@ import contextlib
 import resource
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.apply import audit_log
+from tests import draws
 
 
 def event(number):
@@ -34,6 +35,7 @@ def fill(log, count, start=0):
         log.append([event(number)])
 
 
+@settings(max_examples=draws.at_least(40), deadline=None)
 @given(
     count=st.integers(0, 60),
     size=st.integers(1, 25),

@@ -11,6 +11,7 @@ from agent.apply import executor, journal
 from agent.apply.properties import property_files
 from agent.model import edits, state
 from domain.cpus import cpulists
+from tests import draws
 
 CPUSET, QUOTA = edits.Role.CPUSET, edits.Role.CPU_QUOTA
 
@@ -126,7 +127,11 @@ def test_parents_grow_first_and_children_shrink_first(bench):
     assert cpu_writes[:3] == [(depth, "0-3") for depth in grown]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=draws.at_least(30),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(st.lists(st.frozensets(st.integers(0, 7), min_size=1), min_size=1, max_size=5))
 def test_a_child_never_exceeds_its_parent(host, tmp_path_factory, sets):
     if "be" not in host.tree.pods:

@@ -5,11 +5,12 @@ import resource
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.apply import journal
 from agent.model import edits
+from tests import draws
 
 CPUSET, QUOTA = edits.Role.CPUSET, edits.Role.CPU_QUOTA
 
@@ -56,6 +57,7 @@ def test_values_of_another_boot_are_dropped(tmp_path):
     assert len(again(tmp_path, "one")) == 0
 
 
+@settings(max_examples=draws.at_least(60), deadline=None)
 @given(data=st.data())
 def test_cut_off_at_any_byte_everything_acknowledged_is_there(tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("journal")

@@ -4,13 +4,14 @@ import json
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.device_daemon import output
 from agent.device_daemon.hardware import cambricon, findings, huawei, kunlun, metax, registry
 from agent.devices import device_inventory, vendor_records
 from agent.host import files
+from tests import draws
 from tests.planes import gpu_driver, pci_tree, vendor_tools
 
 ASK = {
@@ -332,6 +333,7 @@ def test_garbage_in_sysfs_costs_only_the_device_that_has_it(host, name, text):
 
 
 @each_vendor
+@settings(max_examples=draws.at_least(40), deadline=None)
 @given(data=st.data())
 def test_whatever_a_tool_prints_is_an_answer_or_a_problem(vendor, data):
     answers = dict(vendor_tools.VENDORS[vendor])

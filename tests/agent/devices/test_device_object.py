@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from agent.devices import device_inventory, device_object
 from api.koordinator import devices as api_devices
+from tests import draws
 
 ABOUT = device_object.About("node-1", "uid-1", "2026-01-01T00:00:00Z")
 LATER = device_object.About("node-1", "uid-1", "2026-01-02T00:00:00Z")
@@ -231,6 +232,7 @@ ADAPTERS = st.dictionaries(
 )
 
 
+@hypothesis.settings(max_examples=draws.at_least(30), deadline=None)
 @hypothesis.given(ADAPTERS, ADAPTERS)
 def test_every_adapter_has_an_index_of_its_own(first, second):
     before = told(None, *(adapter(bus, minor) for bus, minor in first.items())).object

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import strategies as st
 
 from agent.devices import device_partitions
+from tests import draws
 
 Link = device_partitions.Link
 LINKS = st.lists(
@@ -45,6 +46,7 @@ def test_the_text_is_empty_without_any():
     )
 
 
+@hypothesis.settings(max_examples=draws.at_least(30), deadline=None)
 @hypothesis.given(LINKS)
 def test_every_set_stands_once_below_its_size(links):
     found = device_partitions.partitions(links)
@@ -60,7 +62,7 @@ def test_every_set_stands_once_below_its_size(links):
     assert set(listed) == wanted
 
 
-@hypothesis.settings(max_examples=15, deadline=None)
+@hypothesis.settings(max_examples=draws.at_least(15), deadline=None)
 @hypothesis.given(LINKS, st.randoms(use_true_random=False))
 def test_the_order_of_the_links_does_not_matter(links, random):
     links = [one for one in links if one.type != "PIX"]

@@ -3,10 +3,11 @@
 import struct
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.host import tc_messages
+from tests import draws
 
 ROOT = 0x4B00_0000
 
@@ -16,6 +17,7 @@ def back(request):
     return answer
 
 
+@settings(max_examples=draws.at_least(30))
 @given(
     st.integers(1, 0xFFFE),
     st.integers(1, 1 << 40),
@@ -27,6 +29,7 @@ def test_a_class_reads_back_as_it_was_made(minor, rate, ceiling, priority):
     assert tc_messages.read_class(back(tc_messages.new_class(7, made))) == made
 
 
+@settings(max_examples=draws.at_least(30))
 @given(st.binary(min_size=4, max_size=4) | st.binary(min_size=16, max_size=16))
 def test_an_address_reads_back_as_it_was_made(source):
     found = tc_messages.read_filter(back(tc_messages.new_source(7, ROOT, source, ROOT | 0x13)))

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.model import live_switches
+from tests import draws
 
 NAMES = ("cpu-suppress", "cpu-burst", "memory-evict")
 OFF, OBSERVE, ENFORCE = (
@@ -103,7 +104,7 @@ def test_a_key_that_goes_is_normal_again():
     assert read({}, read({"agent": "off"})).everywhere == live_switches.Here()
 
 
-@settings(max_examples=20)
+@settings(max_examples=draws.at_least(20))
 @given(st.sampled_from(live_switches.Mode), st.sampled_from(live_switches.Mode))
 def test_the_lesser_of_two_modes(one, other):
     found = live_switches.least(one, other)
@@ -113,6 +114,7 @@ def test_the_lesser_of_two_modes(one, other):
     assert {one, other} != {OBSERVE, ENFORCE} or found is OBSERVE
 
 
+@settings(max_examples=draws.at_least(40))
 @given(st.dictionaries(st.text(max_size=30).map(lambda t: f"agent.{t}"), st.text(max_size=30)))
 def test_no_text_breaks_it(data):
     live = read(data)

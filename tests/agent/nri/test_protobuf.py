@@ -6,6 +6,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from hypothesis import strategies as st
 
 from agent.nri import messages, protobuf
+from tests import draws
 from tests import protobuf_messages as wire
 
 SCALARS = {
@@ -105,7 +106,7 @@ KINDS = ["CreateContainerRequest", "CreateContainerResponse", "ContainerUpdate",
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@hypothesis.settings(max_examples=12)
+@hypothesis.settings(max_examples=draws.at_least(12))
 @hypothesis.given(data=st.data())
 def test_messages_are_those_of_the_library(kind, data):
     said = data.draw(values(kind))
@@ -117,6 +118,7 @@ def test_messages_are_those_of_the_library(kind, data):
     assert made.byte_size() == len(made.to_bytes())
 
 
+@hypothesis.settings(max_examples=draws.at_least(60))
 @hypothesis.given(st.binary(max_size=40))
 def test_any_bytes_are_a_message_or_an_error(data):
     try:

@@ -5,11 +5,12 @@ import zlib
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.model import edits, state
 from agent.report import scorecard
+from tests import draws
 
 ABOUT = scorecard.About("cpu-burst", "default", "LS")
 EVICT = scorecard.About("memory-evict", "batch", "BE")
@@ -85,6 +86,7 @@ def test_a_day_stays_small():
     assert len(day.written()) < 64 * 1024
 
 
+@settings(max_examples=draws.at_least(50))
 @given(st.data())
 def test_no_damage_is_taken_for_a_day(data):
     day = scorecard.Day("2023-11-14")

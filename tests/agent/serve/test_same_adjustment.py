@@ -11,6 +11,7 @@ from agent.model import cgroup_layout, edits, state
 from agent.nri import messages
 from agent.serve import adjusted_messages, container_events, container_starts, hook_messages
 from api.koordinator import runtime_hooks
+from tests import draws
 from tests.agent.hooks.lifecycle import test_equal_deliveries as equal
 from tests.agent.nri import stand_in
 
@@ -105,6 +106,7 @@ def by_proxy(answering, pod, name="app"):
     return {role: str(value) for role, value in found.items() if value}
 
 
+@hypothesis.settings(max_examples=draws.at_least(40))
 @hypothesis.given(
     st.lists(equal.PODS, min_size=1, max_size=4), equal.SETTINGS, st.booleans(), st.booleans()
 )

@@ -3,11 +3,12 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.store import checkpoints, peaks, time_series
 from api.koordinator.metadata import qos
+from tests import draws
 
 NOW = checkpoints.Moment(1.75e9, 5000.0, "boot-1")
 GIB = 1 << 30
@@ -70,6 +71,7 @@ def test_no_file_is_no_problem(tmp_path):
     assert not file.problem
 
 
+@settings(max_examples=draws.at_least(60))
 @given(st.data())
 def test_a_damaged_file_is_named_and_removed(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("damaged") / "samples"

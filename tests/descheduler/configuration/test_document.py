@@ -8,6 +8,7 @@ import yaml
 from hypothesis import strategies as st
 
 from descheduler.configuration import document, points
+from tests import draws
 
 EXAMPLES = pathlib.Path(__file__).parent / "examples"
 
@@ -273,6 +274,7 @@ PLAIN = st.recursive(
 )
 
 
+@hypothesis.settings(max_examples=draws.at_least(100), deadline=None)
 @hypothesis.given(st.dictionaries(KEYS, PLAIN, max_size=4))
 def test_any_document_is_read_or_refused(whole):
     reading = read(whole)

@@ -3,11 +3,12 @@
 from typing import Any
 
 import msgspec
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from descheduler.framework.pods import pod_terms
 from descheduler.plugins.remove_pods_violating_inter_pod_anti_affinity import repulsion
+from tests import draws
 from tests.descheduler import builders
 
 HOST, ZONE = "kubernetes.io/hostname", "zone"
@@ -33,6 +34,7 @@ _TEMPLATES = st.lists(
 )
 
 
+@settings(max_examples=draws.at_least(60))
 @given(st.data())
 def test_it_is_as_asked_of_each_pair(data: st.DataObject) -> None:
     templates = [

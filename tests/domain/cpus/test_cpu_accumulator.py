@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 
 from domain.cpus import cpu_accumulator, cpu_topology, cpu_usage
-from tests import processor_time
+from tests import draws, processor_time
 from tests.reference import cases, cpu_topologies
 
 FULL = cpu_accumulator.BindPolicy.FULL_PCPUS
@@ -134,6 +134,7 @@ def _situations(draw: st.DrawFn) -> tuple[Any, Any, int]:
 
 
 @hypothesis.given(_situations())
+@hypothesis.settings(max_examples=draws.at_least(120))
 def test_as_many_free_cpus_are_taken_as_were_asked_for(situation: tuple[Any, Any, int]) -> None:
     cpus, request, preferred = situation
     taken = cpu_accumulator.take(cpus, request, preferred)

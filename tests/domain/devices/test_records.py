@@ -3,12 +3,13 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from api import names
 from api.wire import base
 from domain.devices import inventory, records
+from tests import draws
 
 AMOUNTS = st.dictionaries(
     st.sampled_from((names.GPU_CORE, names.GPU_MEMORY, names.RDMA, "x")),
@@ -37,6 +38,7 @@ def outcome(read):
         return str(error)
 
 
+@settings(max_examples=draws.at_least(150), deadline=None)
 @given(written=TEXTS)
 def test_the_quick_reader_says_what_the_other_says(written):
     text = json.dumps(written)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from api import names
 from domain.devices import pod_devices
 from domain.devices.requests import request_faults, requests
+from tests import draws
 
 CORE, RATIO, MEMORY = names.GPU_CORE, names.GPU_MEMORY_RATIO, names.GPU_MEMORY
 SHARED, NPU = names.GPU_SHARED, names.NPU_CORE
@@ -56,6 +57,7 @@ def test_sentences(asked, sentence):
     assert all(text.startswith(request_faults.FIELD) for text in found)
 
 
+@hypothesis.settings(max_examples=draws.at_least(200))
 @hypothesis.given(st.dictionaries(st.sampled_from(sorted(requests.RESOURCES)), VALUES, max_size=6))
 def test_there_is_a_remedy_exactly_where_a_request_is_illegal(asked):
     illegal = isinstance(requests.normalised(asked), requests.Fault)

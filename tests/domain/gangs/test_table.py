@@ -5,11 +5,11 @@ import random
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domain.gangs import declaration, table
-from tests import processor_time
+from tests import draws, processor_time
 
 Source, State = declaration.Source, table.State
 EMPTY = table.Table()
@@ -218,6 +218,7 @@ def _is_ahead(other, mates):
     return free and not once and going < other.gang.min_member
 
 
+@settings(max_examples=draws.at_least(100))
 @given(steps, st.integers(0, 2**32))
 def test_a_table_in_step_is_the_table_built_anew_and_the_inverse_leads_back(taken, seed):
     found, facts, objects = EMPTY, [], {}

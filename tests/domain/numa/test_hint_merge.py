@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from domain.numa import hint_merge
 from domain.numa.hint_merge import Alignment, NumaHint, Occupancy, Policy
+from tests import draws
 from tests.reference import cases
 
 POLICIES = {
@@ -136,6 +137,7 @@ OCCUPANCY = st.none() | st.builds(
 @hypothesis.given(
     st.lists(RESOURCE, max_size=4), st.sampled_from(sorted(POLICIES.values(), key=str)), OCCUPANCY
 )
+@hypothesis.settings(max_examples=draws.at_least(150))
 def test_the_merged_hint_is_the_best_of_every_combination(
     asked: list[hint_merge.Hints], policy: Policy, occupancy: Occupancy | None
 ) -> None:

@@ -2,11 +2,12 @@
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from api.kubernetes import core
 from domain.quota import model, placement, reclaim
+from tests import draws
 from tests.domain.quota.forests import a_forest, a_pod, a_quota
 
 TOTAL = {"cpu": 100, "memory": 1000, "pods": 1000}
@@ -329,6 +330,7 @@ POD = some.builds(
 )
 
 
+@settings(max_examples=draws.at_least(150))
 @given(
     some.lists(POD, max_size=14, unique_by=lambda one: one.uid),
     some.integers(1, 40),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import strategies as st
 
 from domain.scheduler_settings import bounded_yaml
-from tests import processor_time
+from tests import draws, processor_time
 
 
 def test_plain_values_come_out():
@@ -53,6 +53,7 @@ def test_everything_else_is_refused_with_its_place(text, said):
 LETTERS = st.sampled_from("a1:-[]{}&*!,'\"\n\t #?|>%@\\<=~\u00e9\ud800")
 
 
+@hypothesis.settings(max_examples=draws.at_least(150), deadline=None)
 @hypothesis.given(st.text(LETTERS, max_size=40))
 def test_any_text_is_read_or_refused(text):
     with contextlib.suppress(bounded_yaml.YamlError):

@@ -11,6 +11,7 @@ from extender import plugin_selection, registry, settings
 from extender.framework import assembly
 from extender.plugins.batch_fit import batch_fit
 from extender.requeue import queueing_hints, unschedulable_pods
+from tests import draws
 
 NOW = 1782907200.0
 
@@ -161,7 +162,10 @@ CHANGES = st.lists(
 )
 
 
-@hypothesis.settings(suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture])
+@hypothesis.settings(
+    max_examples=draws.at_least(40),
+    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
+)
 @hypothesis.given(changes=CHANGES)
 def test_what_is_kept_says_what_judging_anew_says(fresh_picture, make, changes):
     picture, now = fresh_picture(), NOW

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from extender.framework import pipeline
 from extender.state.table import lower_bounds
+from tests import draws
 from tests.extender.conftest import NOW
 
 NAMES = ("n1", "n2", "n3")
@@ -49,7 +50,11 @@ def _verdicts(plugins, picture, pod, moment):
     return [outcome.refusal(row) for row in sorted(view.rows.values())]
 
 
-@hypothesis.settings(suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture])
+@hypothesis.settings(
+    max_examples=draws.at_least(60),
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
+)
 @hypothesis.given(steps=STEPS, cpu=st.sampled_from(["1", "7", "50"]))
 def test_no_node_that_a_look_would_refuse_is_let_pass(fresh_picture, make, steps, cpu):
     picture = fresh_picture()

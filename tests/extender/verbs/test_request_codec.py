@@ -12,6 +12,7 @@ from extender import plugin_selection, registry, settings
 from extender.framework import pipeline
 from extender.verbs import request_codec, verbs
 from kube.informers import store
+from tests import draws
 
 NAMES = [f"n{number}" for number in range(6)]
 PODS = ("small", "large", "batch")
@@ -58,7 +59,11 @@ STEPS = st.lists(
 )
 
 
-@hypothesis.settings(suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture])
+@hypothesis.settings(
+    max_examples=draws.at_least(60),
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
+)
 @hypothesis.given(steps=STEPS)
 def test_answers_are_those_of_somebody_without_memory(fresh_picture, make, steps):
     picture = fresh_picture()
@@ -189,7 +194,11 @@ REQUESTS = st.fixed_dictionaries(
 
 
 @pytest.mark.parametrize("name", settings.PluginSettings().enabled)
-@hypothesis.settings(suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture])
+@hypothesis.settings(
+    max_examples=draws.at_least(30),
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
+)
 @hypothesis.given(band=st.sampled_from(["koord-prod", "koord-batch"]), requests=REQUESTS)
 def test_of_one_node_alone_the_same_is_said_as_among_all(fresh_picture, make, name, band, requests):
     picture = fresh_picture()

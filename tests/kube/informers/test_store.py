@@ -4,10 +4,11 @@ import dataclasses
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kube.informers import store
+from tests import draws
 
 
 @dataclasses.dataclass(frozen=True)
@@ -298,6 +299,7 @@ def test_any_order_of_stale_duplicate_and_reordered_events_ends_in_the_truth(see
 
 
 @given(st.integers(0, 2**32), st.data())
+@settings(max_examples=draws.at_least(300), deadline=None)
 def test_lists_bookmarks_and_lost_events_in_between_end_in_the_truth(
     seed: int, data: st.DataObject
 ) -> None:

@@ -2,13 +2,14 @@
 
 import json
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from api.koordinator.settings import configuration
 from api.kubernetes import meta
 from manager.cluster_settings import effective
 from manager.cluster_settings import plan as cluster_settings
+from tests import draws
 
 ODD = st.one_of(
     st.none(),
@@ -59,6 +60,7 @@ GOOD = cluster_settings.read(
 LABELS = {"pool": "gold"}
 
 
+@settings(max_examples=draws.at_least(150), derandomize=True)
 @given(st.dictionaries(st.sampled_from(sorted(configuration.MODELS)), TEXTS, max_size=3))
 def test_any_text_is_read_or_keeps_what_was_said_before(data) -> None:
     reading = cluster_settings.read(GOOD, data)
@@ -77,6 +79,7 @@ def test_any_text_is_read_or_keeps_what_was_said_before(data) -> None:
     reading.settings.amplification(LABELS)
 
 
+@settings(max_examples=draws.at_least(60), derandomize=True)
 @given(DOCUMENTS)
 def test_reading_again_says_the_same(document) -> None:
     data = dict.fromkeys(configuration.MODELS, json.dumps(document))

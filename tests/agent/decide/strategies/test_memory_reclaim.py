@@ -1,10 +1,11 @@
 """Memory is taken back from batch containers: how much, from whom, and from whom not."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.decide.strategies import memory_reclaim
+from tests import draws
 
 MIB, GIB = 1 << 20, 1 << 30
 RULES = memory_reclaim.Rules(most_bytes=64 * MIB)
@@ -68,6 +69,7 @@ def test_a_group_that_has_nothing_to_give_is_left_alone():
     assert memory_reclaim.taken(pauses, "a", RULES, 60.0, all_of_it=True) == {}
 
 
+@settings(max_examples=draws.at_least(60))
 @given(
     st.lists(
         st.builds(

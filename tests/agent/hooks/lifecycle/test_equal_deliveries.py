@@ -14,6 +14,7 @@ from agent.model import edits, state, strategy_settings
 from agent.store import time_series
 from api.koordinator.metadata import qos
 from api.kubernetes import core
+from tests import draws
 from tests.agent import conftest
 
 R = edits.Role
@@ -121,6 +122,7 @@ def delivered(now, stage_of):
     return found
 
 
+@hypothesis.settings(max_examples=draws.at_least(40))
 @hypothesis.given(st.lists(PODS, min_size=1, max_size=4), SETTINGS, st.booleans())
 def test_every_way_gives_the_same_values(described, settings, native):
     now = look(described, settings, native=native)

@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.hooks.network import bandwidth, network_qos
@@ -10,6 +10,7 @@ from agent.model import edits, state, strategy_settings
 from api import names
 from api.koordinator.metadata import qos
 from api.kubernetes import core
+from tests import draws
 
 R = edits.Role
 KEY = "koordinator.sh/networkQOS"
@@ -88,6 +89,7 @@ def test_a_share(written, expected):
     assert bandwidth.share(written, GIGABIT) == expected
 
 
+@settings(max_examples=draws.at_least(40))
 @given(st.integers(0, 100), st.integers(0, 100), st.integers(8_000, 10**12))
 def test_what_is_sure_is_never_more_than_there_is(ls, be, total):
     slo = wanted(
@@ -194,6 +196,7 @@ def test_edits_of_pods_name_them(pod):
     assert {edit.pod for edit in found.wanted if edit.role is not R.NETWORK_QUEUE} == {"uid-b"}
 
 
+@settings(max_examples=draws.at_least(30))
 @given(st.sets(st.text("0123456789abcdef-", min_size=1, max_size=36), max_size=40))
 def test_every_pod_has_a_number_of_its_own(uids):
     pods = [(2 + len(uid) % 3, uid) for uid in uids]
@@ -285,6 +288,7 @@ def test_an_amount_that_cannot_be_read_is_named(pod):
     assert "default/on: requests" in decision.reason
 
 
+@settings(max_examples=draws.at_least(40))
 @given(
     st.lists(
         st.tuples(st.sampled_from(["LS", "BE", "", "SYSTEM"]), st.integers(1, 2_000)), max_size=6

@@ -1,11 +1,12 @@
 """Cpus for somebody who says how many: those that belong together."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as any_of
 
 from agent.model import state
 from agent.model.cpus import packing
+from tests import draws
 
 
 def machine(sockets, nodes, cores, threads=2):
@@ -52,6 +53,7 @@ def test_packing(processors, count, expected):
 SHAPES = any_of.tuples(*[any_of.integers(1, 3)] * 4)
 
 
+@settings(max_examples=draws.at_least(30), deadline=None)
 @given(SHAPES, any_of.integers(-1, 90), any_of.sets(any_of.integers(0, 80), max_size=5))
 def test_as_many_as_wanted_and_no_core_is_broken_without_need(shape, count, offline):
     processors = tuple(p for p in machine(*shape) if p.cpu not in offline)

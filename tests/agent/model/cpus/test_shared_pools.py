@@ -1,11 +1,12 @@
 """Which cpus are shared: never those that somebody has alone."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as any_of
 
 from agent.model import state
 from agent.model.cpus import shared_pools
+from tests import draws
 
 MACHINE = tuple(state.Processor(cpu, cpu // 2, cpu // 4, cpu // 4) for cpu in range(8))
 EVERY = frozenset(range(8))
@@ -48,6 +49,7 @@ def test_pools(claimed, online, best_effort):
 SOME = any_of.frozensets(any_of.integers(0, 9))
 
 
+@settings(max_examples=draws.at_least(30), deadline=None)
 @given(SOME, SOME, SOME, SOME)
 def test_pools_and_claims_make_up_the_machine(kubelet, pods, exclusive, node):
     claimed = shared_pools.Claims(kubelet, pods | exclusive, exclusive, node)

@@ -1,10 +1,11 @@
 """Recorded load and made-up day curves."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cli.simulation.load import series
+from tests import draws
 
 GIB = 1 << 30
 WEB = series.Asks("shop/web", 4.0, 8 * GIB, series.Use(1.5, 2 * GIB))
@@ -55,6 +56,7 @@ def test_what_cannot_be_used_names_row_and_field(text, why):
         series.read(text)
 
 
+@settings(max_examples=draws.at_least(30))
 @given(st.integers(0, 10 * 86_400), st.integers(0, 999))
 def test_a_day_curve_stays_between_its_bounds_and_repeats(seconds, name):
     pod = WEB._replace(key=f"shop/{name}")

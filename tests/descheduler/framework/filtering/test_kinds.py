@@ -4,7 +4,7 @@ import itertools
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from api import names
@@ -16,6 +16,7 @@ from descheduler.framework.planning import history
 from descheduler.model import objects, podinfo
 from descheduler.plugins.default_evictor import default_evictor
 from descheduler.plugins.migration_filter import migration_filter
+from tests import draws
 from tests.descheduler import builders
 from tests.descheduler.builders import NOW
 
@@ -153,6 +154,7 @@ def pictures(draw):
     return seen, draw(st.sampled_from((history.NONE, AFTER_A_MOVE)))
 
 
+@settings(max_examples=draws.at_least(150))
 @given(pictures(), st.sampled_from(sorted(CONTROLLER)), st.sampled_from(sorted(EVICTOR)))
 def test_pods_are_refused_together_as_they_are_one_by_one(cluster, controller, evicting):
     seen, moves = cluster

@@ -3,10 +3,11 @@
 import collections
 
 import msgspec
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from descheduler.framework.nodes import node_fit, node_requests
+from tests import draws
 from tests.descheduler import builders
 
 NODES = ("a", "b", "c", "gone")
@@ -25,6 +26,7 @@ def naively(seen):
     }
 
 
+@settings(max_examples=draws.at_least(50))
 @given(
     st.lists(
         st.tuples(

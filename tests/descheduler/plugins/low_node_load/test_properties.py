@@ -6,12 +6,15 @@ import numpy as np
 from descheduler.framework import protocols
 from descheduler.framework.nodes import node_load
 from descheduler.plugins.low_node_load import low_node_load, pools, thresholds
+from tests import draws
 from tests.descheduler.plugins.low_node_load import generated, naive, recorded
 
 OURS = naive.Switches(**dict.fromkeys(naive.Switches.__dataclass_fields__, False))
+FEW = hypothesis.settings(max_examples=draws.at_least(60), deadline=None, derandomize=True)
 
 
 @hypothesis.given(generated.cases())
+@FEW
 def test_columns_come_to_what_a_plain_calculation_does(given):
     given["rounds"] = 2
     assert recorded.Case(given).answer() == naive.answer(given, OURS)
@@ -62,6 +65,7 @@ def _round(case, memory=protocols.NO_MEMORY, choose=min):
 
 
 @hypothesis.given(generated.cases())
+@FEW
 def test_no_target_exceeds_a_threshold_by_what_comes_and_no_source_loses_more_than_it_must(given):
     given["args"]["nodeFit"] = True
     for choose in (min, max):
@@ -75,6 +79,7 @@ def test_no_target_exceeds_a_threshold_by_what_comes_and_no_source_loses_more_th
 
 
 @hypothesis.given(generated.cases(deviation=False))
+@FEW
 def test_rounds_end_and_no_pod_comes_back(given):
     given["args"]["nodeFit"] = True
     been = {}
