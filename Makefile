@@ -121,7 +121,7 @@ release: $(STAMP) ## Everything that is published, in build/release: wheel, char
 
 .PHONY: browser
 browser: $(STAMP) ## The web console in a real Chromium; KOORD_PICTURES=docs/console renews the manual's pictures
-	KOORD_BROWSER=1 $(PYTEST) tests/browser
+	KOORD_BROWSER=1 $(PYTEST) -n 2 --dist worksteal --timeout=120 tests/browser
 
 .PHONY: bench
 bench: $(STAMP) ## Benchmarks, as ratios in one run
