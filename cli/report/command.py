@@ -8,7 +8,9 @@ from typing import Any, Final
 from api import names, resources
 from cli import clusters
 from cli.output import answers, progress, terminal, written_reports
-from cli.report import day_sums, measured_use, own_metrics, past, prometheus, uses, would
+from cli.prometheus import client as prometheus
+from cli.prometheus import options as prometheus_options
+from cli.report import day_sums, measured_use, own_metrics, past, uses, would
 from cli.snapshot import reader
 from kube.client import client as clients
 from kube.client import errors
@@ -39,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--days", type=int, default=7, metavar="NUMBER",
         help="how many days back (default %(default)s)",
     )  # fmt: skip
-    _add_prometheus(parser)
+    prometheus_options.add_arguments(parser, "ask this Prometheus, as in http://host:9090")
     parser.add_argument(
         "--format", default="", choices=("", *written_reports.FORMATS), metavar="FORMAT",
         help="html, markdown or csv; by default what the name of --to says, else markdown",
@@ -49,21 +51,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     clusters.add_installation(parser)
     clusters.add_output(parser)
     parser.set_defaults(run=_run)
-
-
-def _add_prometheus(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--prometheus",
-        default="",
-        metavar="URL",
-        help="ask this Prometheus, as in http://host:9090",
-    )
-    parser.add_argument(
-        "--prometheus-token", type=Path, metavar="FILE", help="file with a bearer token for it"
-    )
-    parser.add_argument(
-        "--prometheus-ca", type=Path, metavar="FILE", help="certificates to trust it by"
-    )
 
 
 def _run(chosen: argparse.Namespace) -> int:
@@ -131,13 +118,13 @@ async def _would(chosen: argparse.Namespace, clock: clocks.Clock) -> would.Would
 
 
 async def _from_prometheus(chosen: argparse.Namespace, clock: clocks.Clock) -> uses.Measured:
-    async with _prometheus(chosen) as source:
+    async with prometheus_options.opened(chosen) as source:
         return await measured_use.over_days(source, chosen.days, clock.now())
 
 
 async def _gave(chosen: argparse.Namespace, clock: clocks.Clock) -> past.Past:
     if chosen.prometheus:
-        async with _prometheus(chosen) as source:
+        async with prometheus_options.opened(chosen) as source:
             return await own_metrics.over_days(source, chosen.days, clock.now())
     access = await clusters.connect(chosen)
     async with clients.Client(access, clock=clock, user_agent="koord-report") as kube:
@@ -147,7 +134,3 @@ async def _gave(chosen: argparse.Namespace, clock: clocks.Clock) -> past.Past:
         except errors.NotFound:
             found = {}
     return day_sums.past_of(found.get("data"), chosen.days, clock.now())
-
-
-def _prometheus(chosen: argparse.Namespace) -> Any:
-    return prometheus.opened(chosen.prometheus, chosen.prometheus_token, chosen.prometheus_ca)

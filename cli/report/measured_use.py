@@ -6,7 +6,8 @@ from typing import Any, Final
 from api import names, resources
 from api.wire import quantity
 from cli import reading
-from cli.report import prometheus, uses
+from cli.prometheus import client as prometheus
+from cli.report import uses
 from kube.client import client as clients
 from kube.client import errors
 

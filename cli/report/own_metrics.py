@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from api import names
-from cli.report import past, prometheus
+from cli.prometheus import client as prometheus
+from cli.report import past
 
 _STEP: Final = "5m"
 _NODE, _BEST_EFFORT = "node", "best-effort"

@@ -9,7 +9,7 @@ from api import names, resources
 from api.wire import durations
 from cli import main
 from domain.daily_sums import sums
-from tests.cli.report import served
+from tests.cli.prometheus import served
 from tests.planes import browser
 
 MAP = resources.CONFIG_MAPS.path(names.NAMESPACE, "koord-colocation-report")

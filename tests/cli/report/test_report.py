@@ -12,7 +12,7 @@ from cli import main
 from cli.report import measured_use
 from domain.daily_sums import sums
 from tests import builders
-from tests.cli.report import served
+from tests.cli.prometheus import served
 
 MAP = resources.CONFIG_MAPS.path(names.NAMESPACE, "koord-colocation-report")
 

@@ -1,0 +1,1 @@
+"""Asks a Prometheus for figures; shared by reports and simulations."""
