@@ -147,6 +147,11 @@ EVENTS: Final[Mapping[event_reasons.Reason, Event]] = {
         "PodMigrationJob",
         "The reference to the pod lacks its namespace or name.",
     ),
+    "LayersAccepted": Event(
+        "manager",
+        "ClusterNetworkTopology",
+        "The layers form a chain and are in force.",
+    ),
     "LendingStarted": Event("manager", "Node", "The node begins to lend batch resources."),
     "LendingStopped": Event("manager", "Node", "The node lends nothing any more."),
     "Migrating": Event("descheduler", "PodMigrationJob", "The job has begun."),
@@ -173,7 +178,17 @@ EVENTS: Final[Mapping[event_reasons.Reason, Event]] = {
     ),
     "MovePaid": Event("descheduler", "PodMigrationJob, Pod", "The move brought what was expected."),
     "NameConflict": Event("manager", "ElasticQuota", "Two objects claim the same quota name."),
+    "NamesUnique": Event(
+        "manager",
+        "ClusterNetworkTopology",
+        "The name of a domain says which one is meant.",
+    ),
     "NoSuchNode": Event("manager", "NodeSLO, NodeMetric", "There is no node of this name."),
+    "NodesInside": Event(
+        "manager",
+        "ClusterNetworkTopology",
+        "Every node has a place in the network.",
+    ),
     "NodesOutside": Event(
         "manager",
         "ClusterNetworkTopology",

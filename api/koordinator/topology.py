@@ -1,7 +1,7 @@
 """ClusterNetworkTopology and NodeResourceTopology: how the cluster and its nodes are built."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -56,6 +56,8 @@ class NetworkStatus(base.Model):
 
     detail_status: tuple[DomainDetail, ...] = ()
     """The domains."""
+    conditions: Annotated[tuple[meta.Condition, ...], Field(max_length=64)] = ()
+    """Accepted, NodesCovered, NamesUnique."""
 
 
 class ClusterNetworkTopology(meta.Object):

@@ -30,6 +30,18 @@ class Column:
 _AGE: Final = Column("Age", ".metadata.creationTimestamp", "date")
 
 
+def _held(condition: str, description: str) -> Column:
+    """Return a column with the status of a condition."""
+    path = f'.status.conditions[?(@.type=="{condition}")].status'
+    return Column(condition, path, description=description)
+
+
+def _reason(condition: str) -> Column:
+    """Return a wide column with the message of a condition."""
+    path = f'.status.conditions[?(@.type=="{condition}")].message'
+    return Column("Message", path, description="The condition in full", wide=True)
+
+
 def _quota_columns(resource: str, word: str, limit: str) -> tuple[Column, ...]:
     """Return what is shown of one resource of a quota; `limit` is the field of what is usable."""
     shown = Column(f"{word} limit", f"{limit}.{resource}", description=f"{word} usable now")
@@ -144,9 +156,11 @@ DEVICE: Final = (
     _AGE,
 )
 NETWORK: Final = (
+    _held("Accepted", "Whether the layers form a chain"),
     Column("Top layer", ".status.detailStatus[0].topologyInfo.topologyLayer"),
     Column("Nodes", ".status.detailStatus[0].nodeNum", "integer", "Nodes below the top"),
     _AGE,
+    _reason("Accepted"),
 )
 EXPLANATION: Final = (
     Column("Pod", ".spec.questionObjectKey", description="Namespace and name of the pod"),

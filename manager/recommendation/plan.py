@@ -5,13 +5,14 @@ import json
 import math
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from api import names, resources
 from api.koordinator import event_reasons
 from api.koordinator.metrics import analysis
 from api.kubernetes import selectors
 from api.wire import base, durations, quantity
+from domain import conditions
 from manager.model import origins
 from manager.recommendation import learned as recommended
 from manager.reconcile import actions
@@ -20,6 +21,7 @@ LOW_CONFIDENCE: Final = "LowConfidence"
 NO_OBJECTS: Final = "NoObjectsMatched"
 FETCHING: Final = "FetchingHistory"
 UNSUPPORTED: Final = "ConfigUnsupported"
+_TYPES: Final = (LOW_CONFIDENCE, NO_OBJECTS, FETCHING, UNSUPPORTED)
 _LONGEST_CHAIN: Final = 4
 _SURE_DAYS: Final = 1.0
 _MOST_NAMED: Final = 5
@@ -57,13 +59,8 @@ class Seen:
     now: float
 
 
-class Judged(NamedTuple):
-    """One condition, without its time."""
-
-    type: str
-    holds: bool
-    reason: str
-    message: str
+Judged = conditions.Condition[str]
+"""One condition of a Recommendation, some of whose types are bad news when they hold."""
 
 
 def target(raw: Mapping[str, Any]) -> analysis.Target:
@@ -204,34 +201,23 @@ def _written(
     told: tuple[actions.Tell, ...] = (),
 ) -> actions.Plan:
     metadata, status = base.section(seen.raw, "metadata"), base.section(seen.raw, "status")
-    before = {c.get("type"): c for c in status.get("conditions") or () if isinstance(c, Mapping)}
-    conditions = [_condition(one, before.get(one.type), seen) for one in judged]
+    generation = metadata.get("generation")
+    facts = conditions.merged(
+        status.get("conditions"), judged, seen.now, types=_TYPES, generation=generation
+    )
     again = None if rules is None else rules.period_seconds
-    if not figures and conditions == list(before.values()):
+    if not figures and facts is None:
         return actions.Plan(message, told, again)
+    changed = figures if facts is None else {**figures, "conditions": facts}
     body = {
         # Another writer in between has counted as well; then everything is looked at anew.
         "metadata": {"resourceVersion": metadata.get("resourceVersion", "")},
-        "status": {**figures, "conditions": conditions},
+        "status": changed,
     }
     step = actions.PatchStatus(
         resources.RECOMMENDATIONS, metadata.get("name", ""), body, metadata.get("namespace", "")
     )
     return actions.Plan(message, (step, *told), again)
-
-
-def _condition(judged: Judged, before: Mapping[str, Any] | None, seen: Seen) -> dict[str, Any]:
-    status = "True" if judged.holds else "False"
-    since = durations.moment(seen.now)
-    if before is not None and before.get("status") == status:
-        since = before.get("lastTransitionTime", since)
-    return {
-        "type": judged.type,
-        "status": status,
-        "reason": judged.reason,
-        "message": judged.message,
-        "lastTransitionTime": since,
-    }
 
 
 def _tell(seen: Seen, reason: event_reasons.Reason, note: str) -> actions.Tell:

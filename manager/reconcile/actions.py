@@ -102,6 +102,8 @@ class Tell:
     note: str
     warning: bool = False
     namespace: str = ""
+    topic: str = ""
+    """What this is one of several outcomes of, such as a condition; empty: the reason."""
 
 
 Step = Apply | Create | Delete | Merge | PatchStatus | SetCondition | PatchPod | Evict | Tell

@@ -37,7 +37,9 @@ class Writer:
         self._events = events
         self._clock = clock
         self._written: dict[Key, tuple[int, float]] = {}
-        self._told: collections.OrderedDict[tuple[str, ...], str] = collections.OrderedDict()
+        self._told: collections.OrderedDict[tuple[str, ...], tuple[str, str]] = (
+            collections.OrderedDict()
+        )
         self._writes = registry.counter(
             "koord_manager_writes_total", "Writes by resource and kind.", ("resource", "write")
         )
@@ -169,10 +171,12 @@ class Writer:
 
     def _tell(self, step: actions.Tell) -> None:
         """Say something once; what was said last about the same thing is not said again."""
-        key = (step.resource.plural, step.namespace, step.name, step.reason)
-        if self._told.get(key) == step.note:
+        topic = step.topic or step.reason
+        key = (step.resource.review_name(), step.namespace, step.name, step.uid, topic)
+        said = (step.reason, step.note)
+        if self._told.get(key) == said:
             return
-        self._told[key] = step.note
+        self._told[key] = said
         self._told.move_to_end(key)
         if len(self._told) > _MOST_TOLD:
             self._told.popitem(last=False)

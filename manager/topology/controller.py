@@ -55,7 +55,7 @@ class TopologyStatus:
         rest = self._next_at - self._clock.monotonic()
         if rest > 0:
             return controller.Outcome("written just now", requeue_after=rest, changed=False)
-        plan = status_plan.planned(found, self._tree)
+        plan = status_plan.planned(found, self._tree, self._clock.now())
         outcome = await self._writer.carry_out(plan)
         if outcome.changed:
             self._next_at = self._clock.monotonic() + REST_SECONDS

@@ -21,17 +21,28 @@ class NetworkObject(msgspec.Struct, frozen=True):
     """Why there are none."""
     written: Any = None
     """``status.detailStatus`` as it stands."""
+    conditions: Any = None
+    """``status.conditions`` as they stand."""
+    generation: int | None = None
+    """Of what was read."""
 
 
 def projected(raw: Mapping[str, Any]) -> NetworkObject:
     """Project a ClusterNetworkTopology; broken layers leave the status as it is."""
     metadata = raw["metadata"]
-    name, uid = str(metadata["name"]), str(metadata.get("uid", ""))
     status = raw.get("status")
-    written = status.get("detailStatus") if isinstance(status, Mapping) else None
+    said: Mapping[str, Any] = status if isinstance(status, Mapping) else {}
+    found = NetworkObject(
+        str(metadata["name"]),
+        str(metadata.get("uid", "")),
+        None,
+        written=said.get("detailStatus"),
+        conditions=said.get("conditions"),
+        generation=metadata.get("generation"),
+    )
     try:
         spec: dict[str, Any] = {key: raw[key] for key in ("metadata", "spec") if key in raw}
         layers = chains.read(topology.read_cluster_network_topology(spec).spec)
     except store.UNREADABLE as error:
-        return NetworkObject(name, uid, None, str(error)[:500], written)
-    return NetworkObject(name, uid, layers, written=written)
+        return msgspec.structs.replace(found, fault=str(error)[:500])
+    return msgspec.structs.replace(found, layers=layers)

@@ -5,14 +5,21 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from api import resources
-from api.koordinator import event_reasons
+from domain import conditions
 from domain.topology import layers as chains
 from domain.topology import tree as trees
-from manager.reconcile import actions
+from manager.reconcile import actions, outcomes
 from manager.topology import network_object
 
 MOST_DOMAINS: Final = 2048
 """Domains that a status names; with the longest names there are they take 700 KB."""
+ACCEPTED: Final = "Accepted"
+"""Whether the layers form a chain."""
+NODES_COVERED: Final = "NodesCovered"
+"""Whether every node has a place in the network."""
+NAMES_UNIQUE: Final = "NamesUnique"
+"""Whether the name of a domain says which one is meant."""
+_TYPES: Final = (ACCEPTED, NODES_COVERED, NAMES_UNIQUE)
 _MOST_NAMED: Final = 5
 _RESOURCE: Final = resources.CLUSTER_NETWORK_TOPOLOGIES
 
@@ -60,50 +67,74 @@ def _detail(
     return found
 
 
-def planned(found: network_object.NetworkObject, tree: trees.Tree) -> actions.Plan:
+def planned(found: network_object.NetworkObject, tree: trees.Tree, now: float) -> actions.Plan:
     """Plan the write that makes the status say what there is, and what people should know."""
+    judged = tuple(_judged(found, tree))
+    about = (_RESOURCE, "", found.name, found.uid)
+    told: list[actions.Step] = list(outcomes.told(about, found.conditions, judged))
+    changed: dict[str, Any] = {}
+    message = "the layers form no chain, and the domains stay"
+    if found.layers is not None:
+        wanted = details(tree)
+        if found.written != wanted:
+            changed["detailStatus"] = wanted
+        message = f"status names {len(wanted)} domains of {len(tree.paths)} nodes"
+        told += _left_out(found, tree, len(wanted))
+    said = conditions.merged(
+        found.conditions, judged, now, types=_TYPES, generation=found.generation
+    )
+    if said is not None:
+        changed["conditions"] = said
+    if not changed:
+        return actions.Plan(message, tuple(told))
+    body = {"metadata": {"uid": found.uid}, "status": changed}
+    return actions.Plan(message, (actions.PatchStatus(_RESOURCE, found.name, body), *told))
+
+
+def _judged(found: network_object.NetworkObject, tree: trees.Tree) -> Iterator[outcomes.Condition]:
     if found.layers is None:
-        told = _tell(found, "InvalidLayers", f"{found.fault}. The layers before stay in force")
-        return actions.Plan("the layers form no chain, and the status stays", (told,))
-    steps: list[actions.Step] = []
-    wanted = details(tree)
-    if found.written != wanted:
-        body = {"metadata": {"uid": found.uid}, "status": {"detailStatus": wanted}}
-        steps.append(actions.PatchStatus(_RESOURCE, found.name, body))
-    steps += _doubts(found, tree, len(wanted))
-    nodes = len(tree.paths)
-    return actions.Plan(f"status names {len(wanted)} domains of {nodes} nodes", tuple(steps))
+        note = f"{found.fault}. The layers before stay in force"
+        yield outcomes.Condition(ACCEPTED, False, "InvalidLayers", note)
+        return
+    chain = " > ".join(found.layers.names)
+    yield outcomes.Condition(ACCEPTED, True, "LayersAccepted", f"the layers are {chain}")
+    yield _covered(tree)
+    yield _unique(tree)
 
 
-def _doubts(
-    found: network_object.NetworkObject, tree: trees.Tree, named: int
-) -> Iterator[actions.Step]:
-    if outside := tree.outside():
-        yield _tell(
-            found,
-            "NodesOutside",
-            f"{len(outside)} nodes lack a label of some layer and take no gang that asks for a "
-            f"topology: {_listed(outside)}. Label them as the layers say",
-        )
+def _covered(tree: trees.Tree) -> outcomes.Condition:
+    outside = tree.outside()
+    if not outside:
+        note = f"all {len(tree.paths)} nodes have a place"
+        return outcomes.Condition(NODES_COVERED, True, "NodesInside", note)
+    note = (
+        f"{len(outside)} of {len(tree.labels)} nodes lack a label of some layer and take no gang "
+        f"that asks for a topology: {_listed(outside)}. Label them as the layers say"
+    )
+    return outcomes.Condition(NODES_COVERED, False, "NodesOutside", note)
+
+
+def _unique(tree: trees.Tree) -> outcomes.Condition:
     shared = [
         f"{layer} {name} below {' and '.join(above)}"
         for layer, name, above in itertools.islice(tree.shared_names(), _MOST_NAMED + 1)
     ]
-    if shared:
-        yield _tell(
-            found,
-            "SharedNames",
-            f"domains of one layer have the same name and count as several: {_listed(shared)}. "
-            "Give them names that are unique in their layer",
-        )
+    if not shared:
+        note = "no two domains of one layer have the same name"
+        return outcomes.Condition(NAMES_UNIQUE, True, "NamesUnique", note)
+    note = (
+        f"domains of one layer have the same name and count as several: {_listed(shared)}. "
+        "Give them names that are unique in their layer"
+    )
+    return outcomes.Condition(NAMES_UNIQUE, False, "SharedNames", note)
+
+
+def _left_out(
+    found: network_object.NetworkObject, tree: trees.Tree, named: int
+) -> Iterator[actions.Step]:
     if left := len(tree.domains()) - named:
-        yield _tell(found, "TooManyDomains", f"the status leaves {left} domains out")
-
-
-def _tell(
-    found: network_object.NetworkObject, reason: event_reasons.Reason, note: str
-) -> actions.Tell:
-    return actions.Tell(_RESOURCE, found.name, found.uid, reason, note, warning=True)
+        note = f"the status leaves {left} domains out"
+        yield actions.Tell(_RESOURCE, found.name, found.uid, "TooManyDomains", note, warning=True)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -6,12 +6,13 @@ short groups, and conditions in all of them.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from api import names, resources
 from api.koordinator import event_reasons
-from api.wire import base, durations, quantity, untrusted
+from api.wire import base, quantity, untrusted
+from domain import conditions
 from domain.quota import model
 from domain.quota.shares import decay
 from domain.quota.tree.forest import Forest
@@ -44,13 +45,8 @@ _TOLD: Final[Mapping[str, event_reasons.Reason]] = {
 _MOST_NAMED: Final = 8
 
 
-class Condition(NamedTuple):
-    """One fact about a quota; the moment is added in writing."""
-
-    type: str
-    holds: bool
-    reason: str
-    message: str
+Condition = conditions.Condition[str]
+"""One fact about a quota."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -267,9 +263,11 @@ def difference(found: objects.QuotaObject, status: Status, now: float) -> dict[s
         change = _list_change(found.status.get(field), amounts)
         if change:
             parts[field] = change
-    conditions = _conditions(found.status.get("conditions"), status.conditions, now)
-    if conditions is not None:
-        parts["conditions"] = conditions
+    # No generation: without a subresource, the API server counts writes of the status as well.
+    present = found.status.get("conditions")
+    facts = conditions.merged(present, status.conditions, now, types=TYPES)
+    if facts is not None:
+        parts["conditions"] = facts
     body: dict[str, Any] = {"metadata": {"annotations": notes}} if notes else {}
     return {**body, "status": parts} if parts else body
 
@@ -336,37 +334,9 @@ def _list_change(present: Any, amounts: Mapping[str, str]) -> dict[str, str | No
     return change
 
 
-def _conditions(present: Any, ours: Sequence[Condition], now: float) -> list[dict[str, Any]] | None:
-    """Return all conditions with ours among them; None where they stand there already."""
-    there = [one for one in present if isinstance(one, Mapping)] if _is_list(present) else []
-    by_type = {one.get("type"): one for one in there}
-    kept = [dict(one) for one in there if one.get("type") not in TYPES]
-    made = [_written(one, by_type.get(one.type), now) for one in ours]
-    after = [*kept, *made]
-    return None if after == there else after
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list | tuple)
-
-
-def _written(one: Condition, before: Mapping[str, Any] | None, now: float) -> dict[str, Any]:
-    status = "True" if one.holds else "False"
-    since = durations.moment(now)
-    if before is not None and before.get("status") == status:
-        since = before.get("lastTransitionTime") or since
-    return {
-        "type": one.type,
-        "status": status,
-        "reason": one.reason,
-        "message": one.message,
-        "lastTransitionTime": since,
-    }
-
-
-def _told(found: objects.QuotaObject, conditions: Iterable[Condition]) -> Iterable[actions.Tell]:
+def _told(found: objects.QuotaObject, facts: Iterable[Condition]) -> Iterable[actions.Tell]:
     quota = found.quota
-    for one in conditions:
+    for one in facts:
         reason = _TOLD.get(one.reason)
         if not one.holds and reason is not None:
             yield actions.Tell(

@@ -43,6 +43,16 @@ TWO_BLOCKS = [
 ]
 
 
+NOW = 1_700_000_000.0
+
+
+def first(plan):
+    """Return the first step of a plan, a write of the status."""
+    step = plan.steps[0]
+    assert isinstance(step, actions.PatchStatus)
+    return step
+
+
 def written(**more):
     return network_object.NetworkObject("default", "u", networks.LAYERS, **more)
 
@@ -52,12 +62,12 @@ def test_domains_are_named_depth_first_in_the_order_of_names():
     nodes += [(name, networks.labels("s1", "b1")) for name in ("b", "a")]
     network = tree.Tree.of(networks.LAYERS, nodes)
     assert status_plan.details(network) == TWO_BLOCKS
-    plan = status_plan.planned(written(written=TWO_BLOCKS), network)
+    step = first(status_plan.planned(written(), network, NOW))
+    assert (step.resource, step.name, step.body["metadata"]) == (KIND, "default", {"uid": "u"})
+    assert step.body["status"]["detailStatus"] == TWO_BLOCKS
+    said = step.body["status"]["conditions"]
+    plan = status_plan.planned(written(written=TWO_BLOCKS, conditions=said), network, NOW + 9)
     assert plan == actions.Plan("status names 4 domains of 3 nodes")
-    (step,) = status_plan.planned(written(), network).steps
-    assert step == actions.PatchStatus(
-        KIND, "default", {"metadata": {"uid": "u"}, "status": {"detailStatus": TWO_BLOCKS}}
-    )
     assert status_plan.details(tree.Tree()) == []
 
 
@@ -67,7 +77,7 @@ def test_a_status_names_no_more_domains_than_fit_and_says_so():
     found = status_plan.details(network)
     assert len(found) == status_plan.MOST_DOMAINS
     assert sum(one["topologyInfo"]["topologyLayer"] == "SpineLayer" for one in found) == 7
-    (_, told) = status_plan.planned(written(), network).steps
+    told = status_plan.planned(written(), network, NOW).steps[-1]
     assert told.note == "the status leaves 960 domains out"
 
 
@@ -76,8 +86,8 @@ TOLD = {
         [("a", {}), ("b", networks.labels("", "b1"))],
         "NodesOutside",
         (
-            "2 nodes lack a label of some layer and take no gang that asks for a topology: a, b. "
-            "Label them as the layers say"
+            "2 of 2 nodes lack a label of some layer and take no gang that asks for a topology: "
+            "a, b. Label them as the layers say"
         ),
     ),
     "names are shared": (
@@ -93,9 +103,13 @@ TOLD = {
 
 @pytest.mark.parametrize(("nodes", "reason", "note"), TOLD.values(), ids=TOLD)
 def test_what_is_wrong_with_nodes_is_told(nodes, reason, note):
-    plan = status_plan.planned(written(), tree.Tree.of(networks.LAYERS, nodes))
-    (told,) = [step for step in plan.steps if isinstance(step, actions.Tell)]
-    assert (told.reason, told.note, told.warning) == (reason, note, True)
+    plan = status_plan.planned(written(), tree.Tree.of(networks.LAYERS, nodes), NOW)
+    told = [step for step in plan.steps if isinstance(step, actions.Tell)]
+    assert [(one.reason, one.note) for one in told if one.warning] == [(reason, note)]
+    assert {"LayersAccepted"} < {one.reason for one in told}
+    said = {one["type"]: one for one in first(plan).body["status"]["conditions"]}
+    assert said["Accepted"]["status"] == "True"
+    assert [one["reason"] for one in said.values() if one["status"] == "False"] == [reason]
 
 
 @pytest.mark.parametrize(
@@ -104,12 +118,16 @@ def test_what_is_wrong_with_nodes_is_told(nodes, reason, note):
     ids=["broken", "no list", "empty", "no object"],
 )
 def test_broken_layers_leave_the_status_and_are_told(spec):
-    raw = {"metadata": {"name": "default", "uid": "u"}, "spec": spec, "status": {"detailStatus": 1}}
+    raw = {"metadata": {"name": "default", "uid": "u", "generation": 4}, "spec": spec}
+    raw["status"] = {"detailStatus": 1, "conditions": "none"}
     found = network_object.projected(raw)
     assert found.layers is None
-    (told,) = status_plan.planned(found, tree.Tree()).steps
-    assert told.reason == "InvalidLayers"
+    step, told = status_plan.planned(found, tree.Tree(), NOW).steps
+    assert (told.reason, told.topic) == ("InvalidLayers", "Accepted")
     assert found.fault in told.note
+    (said,) = step.body["status"]["conditions"]
+    assert (said["status"], said["message"], said["observedGeneration"]) == ("False", told.note, 4)
+    assert "detailStatus" not in step.body["status"]
 
 
 async def network(world, name="default", spec=SPEC):
@@ -151,6 +169,10 @@ async def test_a_broken_edit_and_a_foreign_status_do_no_harm(world) -> None:
         await world.pass_time(12)
         await world.until(lambda: "InvalidLayers" in world.reasons("default"))
         assert said(world) == right
+        found = world.stored(KIND, "default")
+        (accepted,) = found["status"]["conditions"]
+        assert (accepted["status"], accepted["reason"]) == ("False", "InvalidLayers")
+        assert accepted["observedGeneration"] == found["metadata"]["generation"] == 2
         forged = {"status": {"detailStatus": right[:1]}}
         await world.admin.patch(KIND, "default", forged, subresource="status")
         await world.admin.patch(KIND, "default", {"spec": SPEC})
