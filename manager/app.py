@@ -85,9 +85,9 @@ class _Watched:
                 self.rest, self.term.all_pods, self.term.pods, clock, figures
             )
         apart = informer_set.InformerSet(api, clock)
-        pace = parts.profiles(settings, gates)
+        followed = parts.profiles(settings, gates)
         self.profiles = profiling.Profiles(
-            apart, self.admissions, self.term.all_pods, pace, clock, figures
+            apart, self.admissions, self.term.all_pods, followed, clock, figures
         )
         self.quotas = quotas.Quotas(
             informer_set.InformerSet(api, clock),

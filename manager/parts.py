@@ -11,6 +11,7 @@ from manager.gangs import restarts as gang_restarts
 from manager.gangs import status_writes as pod_group_status
 from manager.gangs import term as ganging
 from manager.profiles import controller as colocation_profile
+from manager.profiles import status_controller as profile_status
 from manager.profiles import term as profiling
 from manager.quota import enforcement
 from manager.quota import term as quota_term
@@ -113,7 +114,12 @@ def _enforcing(settings: Settings) -> enforcement.Duties:
     )
 
 
-def profiles(settings: Settings, gates: features.Gates) -> colocation_profile.Pace | None:
+def profiles(settings: Settings, gates: features.Gates) -> profiling.Duties:
+    """Return what is done about ClusterColocationProfiles."""
+    return profiling.Duties(settings.is_on(profile_status.NAME), _waiting_pods(settings, gates))
+
+
+def _waiting_pods(settings: Settings, gates: features.Gates) -> colocation_profile.Pace | None:
     """Return how waiting pods are changed; None leaves them alone."""
     if not (settings.is_on("colocationprofile") and gates.enabled(profiling.GATE.name)):
         return None

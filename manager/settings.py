@@ -18,6 +18,7 @@ CONTROLLERS = (
     "quotadefaults",
     "devicestatus",
     "colocationprofile",
+    "profilestatus",
     "recommendation",
     "reservation",
     "topologystatus",

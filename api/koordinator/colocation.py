@@ -59,13 +59,20 @@ class Spec(base.Model):
     """Strategic merge patch applied to the pod."""
 
 
+class Status(base.Model):
+    """What becomes of the profile."""
+
+    conditions: Annotated[tuple[meta.Condition, ...], Field(max_length=64)] = ()
+    """Accepted, Ready, Effective."""
+
+
 class ClusterColocationProfile(meta.Object):
     """How matching pods are changed on admission."""
 
     spec: Spec = Spec()
     """Which pods are changed, and how."""
-    status: base.AnyObject = Field(default={})
-    """Empty."""
+    status: Status = Status()
+    """What becomes of the profile."""
 
     @property
     def percentage(self) -> int:
@@ -82,8 +89,11 @@ def read_profile(raw: Mapping[str, Any]) -> ClusterColocationProfile:
 
 
 def review_profile(raw: Mapping[str, Any]) -> base.Read[ClusterColocationProfile]:
-    """Read a profile and report what its author has probably overlooked."""
-    profile = base.read(ClusterColocationProfile, raw)
+    """Read a profile and report what its author has probably overlooked.
+
+    Whatever stands in its status must not keep it from being applied; the status read is empty.
+    """
+    profile = base.read(ClusterColocationProfile, {**raw, "status": {}})
     warnings = []
     if profile.spec.selector is None and profile.spec.namespace_selector is None:
         warnings.append(

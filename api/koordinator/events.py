@@ -51,6 +51,11 @@ EVENTS: Final[Mapping[event_reasons.Reason, Event]] = {
         "Recommendation",
         "The stored history cannot be read; it begins anew.",
     ),
+    "ClassesContradict": Event(
+        "manager",
+        "ClusterColocationProfile",
+        "Priority class and QoS class exclude each other, so pods are refused.",
+    ),
     "ColocationCfgUnmarshalFailed": Event(
         "manager",
         "ConfigMap",
@@ -231,18 +236,53 @@ EVENTS: Final[Mapping[event_reasons.Reason, Event]] = {
         "ClusterColocationProfile",
         "A waiting pod that the profile selects could not be changed.",
     ),
+    "PodsAdmitted": Event(
+        "manager",
+        "ClusterColocationProfile",
+        "Pods that the profile selects are admitted.",
+    ),
     "Preempted": Event("extender", "Pod", "The pod is evicted for a pod of higher priority."),
     "Preempting": Event("extender", "Pod", "Pods of lower priority are evicted for this pod."),
     "PreemptionFailed": Event("extender", "Pod", "A preemption for this pod came to nothing."),
+    "PriorityClassMissing": Event(
+        "manager",
+        "ClusterColocationProfile",
+        "The priority class does not exist, so pods that the profile selects are refused.",
+    ),
+    "ProfileAccepted": Event(
+        "manager",
+        "ClusterColocationProfile",
+        "Admission applies the profile.",
+    ),
+    "ProfileEffective": Event(
+        "manager",
+        "ClusterColocationProfile",
+        "No other profile overrides this one.",
+    ),
     "ProfileHalted": Event(
         "descheduler",
         "ConfigMap",
         "Moves of a profile do not pay; it only says what it would move.",
     ),
+    "ProfileInvalid": Event(
+        "manager",
+        "ClusterColocationProfile",
+        "Admission cannot apply the profile; the message says why.",
+    ),
+    "ProfileOverridden": Event(
+        "manager",
+        "ClusterColocationProfile",
+        "Another profile sets the same fields otherwise for all of its pods.",
+    ),
     "ProfileUnreadable": Event(
         "manager",
         "ElasticQuotaProfile",
         "The profile cannot be read and makes no quota.",
+    ),
+    "ProfileWithoutEffect": Event(
+        "manager",
+        "ClusterColocationProfile",
+        "The probability is 0, so no pod is changed.",
     ),
     "QuotaReclaimed": Event(
         "manager",

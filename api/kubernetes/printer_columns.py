@@ -131,11 +131,15 @@ RECOMMENDATION: Final = (
     Column("LastUpdateTime", ".status.updateTime", "date"),
 )
 PROFILE: Final = (
+    _held("Accepted", "Whether admission can apply it"),
+    _held("Ready", "Whether admission lets in the pods that it selects"),
+    _held("Effective", "Whether no other profile overrides it"),
     Column("QoS", ".spec.qosClass", description="QoS class given to matching pods"),
     Column("PriorityClass", ".spec.priorityClassName"),
     Column("Scheduler", ".spec.schedulerName"),
     Column("Probability", ".spec.probability", description="Share of matching pods changed"),
     _AGE,
+    _reason("Ready"),
 )
 SLO: Final = (
     Column("Suppress", ".spec.resourceUsedThresholdWithBE.enable", "boolean"),

@@ -93,17 +93,17 @@ def _wanted(profiles: Sequence[Profile]) -> tuple[dict[str, str], set[str]]:
     for profile in profiles:
         if profile.percentage <= 0:
             continue
-        given = dict(_given(profile.spec))
+        sets = dict(given(profile.spec))
         if is_certain(profile):
-            wanted |= given
-            unknown -= given.keys()
+            wanted |= sets
+            unknown -= sets.keys()
         else:
-            unknown |= given.keys()
+            unknown |= sets.keys()
         unknown |= set(_derived(profile.spec))
     return wanted, unknown
 
 
-def _given(spec: colocation.Spec) -> Iterator[tuple[str, str]]:
+def given(spec: colocation.Spec) -> Iterator[tuple[str, str]]:
     """Yield each field that a profile sets to a value of its own."""
     for key, value in spec.labels.items():
         yield _label(key), value

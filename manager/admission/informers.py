@@ -7,7 +7,7 @@ from typing import Any, Final
 from api import resources
 from api.kubernetes import core
 from api.wire import base
-from kube.informers import informer_set, reflector, store
+from kube.informers import informer_set, reflector, shared_store, store
 from manager.admission import plan as admission
 from manager.admission import registered
 from manager.model import projections
@@ -33,9 +33,13 @@ class Admissions:
         }
         self._name = name
         self._unreviewed = unreviewed
-        self.profiles = watched.add(
-            reflector.Projection(resources.COLOCATION_PROFILES, dict, _profile)
+        self.written: shared_store.SharedStore[Mapping[str, Any]] = shared_store.SharedStore()
+        """Of which every capability that needs profiles takes its view."""
+        watched.add(
+            reflector.Projection(resources.COLOCATION_PROFILES, dict, self.written.project),
+            self.written,
         )
+        self.profiles: store.Store[admission.Profile] = self.written.view(_profile)
         self.namespaces = watched.add(
             reflector.Projection(
                 resources.NAMESPACES, core.Namespace, lambda found: found.metadata.labels

@@ -88,7 +88,8 @@ class ColocationProfiles:
         results = dict.fromkeys(("changed", "unchanged", "refused"), 0)
         namespaces = dict(self._seen.namespaces.items())
         for pod in list(plans.candidates(profile, self._seen.pods, namespaces)):
-            mark = (f"{name}/{profile.metadata.resource_version}", pod.uid)
+            # Its version changes with its status as well, which concerns no pod.
+            mark = (f"{name}/{profile.metadata.uid}/{profile.metadata.generation}", pod.uid)
             if mark in self._until or not self._chosen(profile):
                 continue
             if not self._bucket.take():

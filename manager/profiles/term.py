@@ -1,18 +1,22 @@
-"""Following profiles during one term: pods that exist already and wait for a node.
+"""Looking after profiles during one term: their status, and pods that wait for a node.
 
 Its stores are its own: what is lent does not wait for them.
 """
 
+import dataclasses
 import random
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
+from api import resources
 from api.koordinator import colocation
 from api.kubernetes import core
 from kube.client import client
 from kube.controllers import controller, workqueue
-from kube.informers import informer_set, shared_store, store
+from kube.informers import informer_set, reflector, shared_store, store
 from manager.profiles import controller as colocation_profile
 from manager.profiles import plan as waiting
+from manager.profiles import status_controller, status_plan
 from manager.reconcile import apply
 from process.configuration import features
 from process.runtime import clock as clocks
@@ -35,9 +39,23 @@ class Seen(Protocol):
         ...
 
     @property
+    def written(self) -> shared_store.SharedStore[Mapping[str, Any]]:
+        """Return what views of the profiles are taken of."""
+        ...
+
+    @property
     def namespaces(self) -> store.Store[Any]:
         """Return the labels of each namespace."""
         ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Duties:
+    """What the leader is to do."""
+
+    writes_status: bool
+    pace: colocation_profile.Pace | None
+    """How waiting pods are changed; None leaves them alone."""
 
 
 class Profiles:
@@ -48,7 +66,7 @@ class Profiles:
         members: informer_set.InformerSet,
         seen: Seen,
         pods: shared_store.SharedStore[core.Pod],
-        pace: colocation_profile.Pace | None,
+        duties: Duties,
         clock: clocks.Clock,
         registry: metrics.Registry,
     ) -> None:
@@ -56,25 +74,43 @@ class Profiles:
         self._seen = seen
         self._clock = clock
         self._registry = registry
-        self._pace = pace
-        if pace is not None:
+        self._duties = duties
+        if duties.pace is not None:
             self._waiting: store.Store[waiting.Waiting] = pods.view(waiting.waiting)
+        if duties.writes_status:
+            self._judged = seen.written.view(status_plan.projected)
+            self._classes = members.add(
+                reflector.Projection(
+                    resources.PRIORITY_CLASSES, dict, status_controller.priority_class
+                )
+            )
 
     async def run(self, writer: apply.Writer, reader: client.Client) -> None:
         """Work until cancelled."""
         await self.members.synced()
-        stops = []
+        stops: list[Callable[[], None]] = []
         async with supervise.Supervisor("profiles") as supervisor:
             try:
-                if self._pace is not None:
-                    follower = self._follower(self._pace, writer, reader)
+                if self._duties.pace is not None:
+                    follower = self._follower(self._duties.pace, writer, reader)
                     following = self._controller("colocationprofile", follower)
                     stops.append(following.watch(self._seen.profiles))
                     following.start(supervisor)
+                if self._duties.writes_status:
+                    stops += self._keep_status(writer, supervisor)
                 await supervisor.stopped()
             finally:
                 for stop in stops:
                     stop()
+
+    def _keep_status(
+        self, writer: apply.Writer, supervisor: supervise.Supervisor
+    ) -> Iterator[Callable[[], None]]:
+        status = status_controller.ProfileStatus(self._judged, self._classes, writer, self._clock)
+        keeping = self._controller(status_controller.NAME, status.reconcile)
+        yield keeping.watch(self._judged, status.judged_anew)
+        yield keeping.watch(self._classes, status.naming)
+        keeping.start(supervisor)
 
     def _follower(
         self, pace: colocation_profile.Pace, writer: apply.Writer, reader: client.Client
