@@ -3,13 +3,14 @@
 import contextlib
 import ssl
 import urllib.parse
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 import aiohttp
 import msgspec
 
+from cli.prometheus import samples
 from process.configuration import explained_error
 
 SECONDS: Final = 60.0
@@ -28,34 +29,6 @@ class PrometheusError(explained_error.ExplainedError):
 
 class RangeTooLargeError(PrometheusError):
     """A range that is too much for the Prometheus or for us; a shorter one may not be."""
-
-
-class Figure(NamedTuple):
-    """One series of an answer at one moment."""
-
-    labels: Mapping[str, str]
-    value: float
-
-
-class Series(NamedTuple):
-    """One series of an answer over a range."""
-
-    labels: Mapping[str, str]
-    points: Sequence[tuple[float, float]]
-    """Moments and values; a moment without a number is left out."""
-
-
-class Range(NamedTuple):
-    """Moments at the same distance from each other."""
-
-    first: float
-    points: int
-    step: float
-
-    @property
-    def last(self) -> float:
-        """Return the last moment."""
-        return self.first + (self.points - 1) * self.step
 
 
 class _Data(msgspec.Struct, frozen=True):
@@ -93,7 +66,7 @@ class Prometheus:
         self.received = 0
         """Bytes of all answers."""
 
-    async def figures(self, query: str, at: float) -> list[Figure]:
+    async def figures(self, query: str, at: float) -> list[samples.Figure]:
         """Return the series of a query at a moment; those without a number are left out."""
         form = {"query": query, "time": f"{at:.3f}"}
         status, data = await self._ask("query", form, MOST_BYTES)
@@ -107,7 +80,7 @@ class Prometheus:
             raise self._refused(found, query, status)
         return [one for row in found.data.result if (one := _figure(row)) is not None]
 
-    async def over(self, query: str, span: Range) -> list[Series]:
+    async def over(self, query: str, span: samples.Range) -> list[samples.Series]:
         """Return the series of a query over a range; a RangeTooLargeError where it is too much."""
         form = {
             "query": query,
@@ -124,7 +97,7 @@ class Prometheus:
         found = self._read(data, _RangeAnswer, status)
         if found.status != "success":
             raise self._refused(found, query, status)
-        return [Series(row.metric, list(_points(row))) for row in found.data.result]
+        return [samples.Series(row.metric, list(_points(row))) for row in found.data.result]
 
     def _refused(self, found: _Said, query: str, status: int) -> PrometheusError:
         kind = RangeTooLargeError if found.kind in _TOO_MUCH else PrometheusError
@@ -155,13 +128,13 @@ class Prometheus:
             ) from error
 
 
-def _figure(row: Mapping[str, Any]) -> Figure | None:
+def _figure(row: Mapping[str, Any]) -> samples.Figure | None:
     try:
         value = float(row["value"][1])
         labels = {str(key): str(text) for key, text in row["metric"].items()}
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):
         return None
-    return Figure(labels, value) if _is_figure(value) else None
+    return samples.Figure(labels, value) if _is_figure(value) else None
 
 
 def _points(row: _Row) -> list[tuple[float, float]]:

@@ -7,6 +7,7 @@ from api import names, resources
 from api.wire import quantity
 from cli import reading
 from cli.prometheus import client as prometheus
+from cli.prometheus import samples
 from cli.report import uses
 from kube.client import client as clients
 from kube.client import errors
@@ -101,7 +102,7 @@ def _peak(query: str, days: int) -> str:
 
 
 def _joined(
-    cpu: Sequence[prometheus.Figure], memory: Sequence[prometheus.Figure], by: tuple[str, ...]
+    cpu: Sequence[samples.Figure], memory: Sequence[samples.Figure], by: tuple[str, ...]
 ) -> dict[str, uses.Use]:
     held = {_name(one, by): int(one.value) for one in memory}
     return {
@@ -111,6 +112,6 @@ def _joined(
     }
 
 
-def _name(one: prometheus.Figure, by: tuple[str, ...]) -> str:
+def _name(one: samples.Figure, by: tuple[str, ...]) -> str:
     parts = [one.labels.get(label, "") for label in by]
     return "/".join(parts) if all(parts) else ""

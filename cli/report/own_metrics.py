@@ -8,6 +8,7 @@ from typing import Final
 
 from api import names
 from cli.prometheus import client as prometheus
+from cli.prometheus import samples
 from cli.report import past
 
 _STEP: Final = "5m"
@@ -66,7 +67,7 @@ async def _one(source: prometheus.Prometheus, query: str, at: float) -> float | 
     return found[0].value if found else None
 
 
-def _by_quota(figures: list[prometheus.Figure]) -> Mapping[str, float]:
+def _by_quota(figures: list[samples.Figure]) -> Mapping[str, float]:
     return {one.labels["quota"]: one.value for one in figures if one.labels.get("quota")}
 
 

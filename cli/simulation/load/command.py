@@ -1,7 +1,7 @@
 """`koord simulate load`: hours of load replayed on a cluster or a snapshot."""
 
 import argparse
-import math
+import dataclasses
 from pathlib import Path
 
 import msgspec
@@ -10,15 +10,15 @@ from agent.assembly import feature_gates
 from api import names, resources
 from api.koordinator.metadata import qos
 from api.kubernetes import core
-from api.wire import durations, quantity
+from api.wire import quantity
 from cli import clusters, reading
 from cli.output import progress
+from cli.prometheus import client as prometheus
 from cli.simulation import added_nodes, change, ending, object_files, report_files
-from cli.simulation.load import node_agent, replay, results, series
+from cli.simulation.load import history, node_agent, replay, results, sources
 from cli.snapshot import format as formats
 from cli.snapshot import projection, reader
 
-_LARGEST = 256 << 20
 _MOST_FILLING = 5000
 _FILLER = "simulated-batch"
 
@@ -31,22 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "more of the nodes is used, and what services pay for it in a stated model. Nothing is "
         "written to the cluster."
     )
-    load = parser.add_mutually_exclusive_group(required=True)
-    load.add_argument(
-        "--load", type=Path, metavar="FILE",
-        help="recorded use of pods: CSV with seconds,pod,cpu,memory, or JSON lines with these keys",
-    )  # fmt: skip
-    load.add_argument(
-        "--day-curve", action="store_true",
-        help="a made-up day from midnight: online pods use 20 to 60 %% of what they request",
-    )  # fmt: skip
-    parser.add_argument(
-        "--hours", type=float, default=0.0, metavar="NUMBER",
-        help="how long (default: as long as the recording, else 24)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--step", default="5m", metavar="TIME", help="length of a step (default %(default)s)"
-    )
+    sources.add_arguments(parser)
     parser.add_argument(
         "--fill", default="", metavar="CORES,MEMORY",
         help="let as many batch pods of this size wait as all nodes could hold, as in 2,4Gi",
@@ -72,15 +57,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(chosen: argparse.Namespace) -> int:
-    wrong = (change.ChangeError, series.SeriesError)
+    wrong = (change.ChangeError, prometheus.PrometheusError, history.HistoryError)
     return ending.ended(chosen, _replayed, results.document, results.lines, wrong)
 
 
 def _replayed(chosen: argparse.Namespace) -> replay.Replay:
     report_files.check(chosen)
-    source = _source(chosen)
-    options = _options(chosen, source)
+    sources.check(chosen)
+    gates = _gates(chosen.agent_feature)
     snapshot = ending.read(chosen)
+    load = sources.read(chosen, snapshot)
+    options = replay.Options(load.hours, load.step_seconds, tuple(chosen.plugin), gates)
     if chosen.file:
         asked = [one for path in chosen.file for one in object_files.read(path)]
         snapshot = change.applied(snapshot, asked).snapshot
@@ -90,45 +77,10 @@ def _replayed(chosen: argparse.Namespace) -> replay.Replay:
     if chosen.fill:
         snapshot = filled(snapshot, chosen.fill)
     with progress.bar() as step:
-        found = replay.replayed(snapshot, source, options, step)
+        found = replay.replayed(snapshot, load.source, options, step)
+    found = dataclasses.replace(found, notes=(*load.notes, *found.notes))
     report_files.write(chosen, results.report(found))
     return found
-
-
-def _source(chosen: argparse.Namespace) -> series.Source:
-    if chosen.load is None:
-        return series.DayCurve()
-    try:
-        with chosen.load.open("rb") as file:
-            data = file.read(_LARGEST + 1)
-    except OSError as error:
-        raise ending.ArgumentError(
-            f"{chosen.load} cannot be read: {error.strerror or error}"
-        ) from error
-    if len(data) > _LARGEST:
-        raise ending.ArgumentError(f"{chosen.load} is larger than {_LARGEST >> 20} MiB")
-    try:
-        return series.read(data.decode("utf-8", "replace"))
-    except series.SeriesError as error:
-        raise ending.ArgumentError(f"{chosen.load}: {error}") from error
-
-
-def _options(chosen: argparse.Namespace, source: series.Source) -> replay.Options:
-    try:
-        step = durations.seconds(chosen.step)
-    except ValueError as error:
-        raise ending.ArgumentError(f"--step: {error}") from error
-    recorded = source.until / 3600 if isinstance(source, series.Recorded) else 0.0
-    hours = chosen.hours or recorded or 24.0
-    if not 1 <= step < math.inf or not 0 < hours < math.inf:
-        raise ending.ArgumentError("--step and --hours: write times of at least a second")
-    options = replay.Options(hours, step, tuple(chosen.plugin), _gates(chosen.agent_feature))
-    if options.steps > replay.MOST_STEPS:
-        raise ending.ArgumentError(
-            f"--step {chosen.step} makes {options.steps} steps of {hours:g} hours: at most "
-            f"{replay.MOST_STEPS} are replayed, so write a longer step"
-        )
-    return options
 
 
 def _gates(more: list[str]) -> frozenset[str]:

@@ -67,11 +67,11 @@ class NodeAgent:
         self,
         node: core.Node,
         enforced: node_slo.Enforced,
-        system: series.Use,
         gates: frozenset[str] = GATES,
     ) -> None:
         """`gates` are the features of the agent that are on."""
-        self._node, self._system, self._gates = node, system, gates
+        self._node, self._gates = node, gates
+        self._system = series.Use(0.0, 0)
         self._thresholds = slo_settings.thresholds(enforced)
         self._strategies = slo_settings.read(enforced)
         self._models = peaks.Models(peaks.Rules())
@@ -81,8 +81,9 @@ class NodeAgent:
         """Return what the node has."""
         return state.core_amount(self._node.status.capacity, names.CPU) / 1000
 
-    def step(self, pods: Sequence[Running], at: float, seconds: float) -> Step:
-        """Let some time pass with these pods."""
+    def step(self, pods: Sequence[Running], at: float, seconds: float, system: series.Use) -> Step:
+        """Let some time pass with these pods, and with what the node uses outside pods."""
+        self._system = system
         online = self._system.cpu + sum(one.wants.cpu for one in pods if not one.is_held_back)
         online = min(online, self.cores)
         wanted = sum(one.wants.cpu for one in pods if one.is_held_back)

@@ -29,6 +29,7 @@ from manager.nodeslo import plan as node_slos
 MOST_STEPS: Final = 5000
 _LENT_CPU: Final = (names.BATCH_CPU, names.MID_CPU)
 _LENT_MEMORY: Final = (names.BATCH_MEMORY, names.MID_MEMORY)
+_IDLE: Final = series.Use(0.0, 0)
 _USED: Final = series.Use(0.9, 80)
 """Batch and mid pods use this share of the cores that they request, and percent of the memory."""
 
@@ -126,6 +127,7 @@ class _Case:
         }
         self._read: dict[str, core.Pod] = {}
         self._measured = dict(_measured(snapshot))
+        self._systems = dict(_system(snapshot))
         self.agents = dict(_agents(snapshot, options.gates))
         self.evictions: dict[str, int] = {}
         self.started = 0
@@ -141,7 +143,12 @@ class _Case:
                 wants = self._wants(pod, seconds)
                 running[pod.spec.node_name].append(node_agent.Running(pod, wants))
         steps = {
-            name: agent.step(running[name], at, self._options.step_seconds)
+            name: agent.step(
+                running[name],
+                at,
+                self._options.step_seconds,
+                self._source.system(name, seconds) or self._systems.get(name, _IDLE),
+            )
             for name, agent in self.agents.items()
         }
         evicted = [uid for one in steps.values() for uid in one.evicted]
@@ -236,7 +243,7 @@ class _Case:
 
     def _wants(self, pod: core.Pod, seconds: float) -> series.Use:
         requests = amounts.pod_requests(pod)
-        if qos.band_of_pod(pod) in (qos.Band.BATCH, qos.Band.MID):
+        if runs_on_lent(pod):
             cpu = sum(requests.get(name, 0) for name in _LENT_CPU) / 1000
             memory = sum(requests.get(name, 0) for name in _LENT_MEMORY)
             return series.Use(cpu * _USED.cpu, memory * _USED.memory // 100)
@@ -266,13 +273,17 @@ class _Case:
         self.evictions[namespace] = self.evictions.get(namespace, 0) + 1
 
 
+def runs_on_lent(pod: core.Pod) -> bool:
+    """Whether a pod runs on lent resources; of others a source of load tells what they use."""
+    return qos.band_of_pod(pod) in (qos.Band.BATCH, qos.Band.MID)
+
+
 def _agents(
     snapshot: formats.Snapshot, gates: frozenset[str]
 ) -> Iterator[tuple[str, node_agent.NodeAgent]]:
     """Yield an agent for every node, which enforces what the settings say of it."""
     read = cluster_settings.read(None, lent.settings(snapshot)).settings
     usable = effective.usable(read)
-    system = dict(_system(snapshot))
     for raw in snapshot.of(resources.NODES):
         node = reading.either(None, msgspec.convert, raw, core.Node)
         if node is None or usable is None:
@@ -280,8 +291,7 @@ def _agents(
         seen = projections.node(node)
         rendered = node_slos.render(usable.parts(seen.labels), seen.annotations)
         enforced = node_slo.of_spec(rendered.spec)
-        used = system.get(seen.name, series.Use(0.0, 0))
-        yield seen.name, node_agent.NodeAgent(node, enforced, used, gates)
+        yield seen.name, node_agent.NodeAgent(node, enforced, gates)
 
 
 def _system(snapshot: formats.Snapshot) -> Iterator[tuple[str, series.Use]]:

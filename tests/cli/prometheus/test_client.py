@@ -2,10 +2,10 @@
 
 import pytest
 
-from cli.prometheus import client
+from cli.prometheus import client, samples
 from tests.cli.prometheus import served
 
-SPAN = client.Range(1000.0, 3, 60.0)
+SPAN = samples.Range(1000.0, 3, 60.0)
 
 
 @pytest.fixture
