@@ -2,15 +2,17 @@
 
 python -m benchmarks.node.agent [--pods 100] [--seconds 60] [--rounds 3]
 
-A generated host on a file system in memory, whose counters move once a second; an API server and a
-kubelet in this process; the agent as a process of its own with default intervals: with the settings
-that the chart gives it (F7), with those that the process has by itself, and with every strategy
-deciding and writing. It logs in as every pod does: what reads a kubeconfig takes 35 MiB that no
+A generated host on a file system in memory, whose counters move once a second; an API server, a
+kubelet and a container runtime in this process, which asks the agent by NRI about a container every
+five seconds; the agent as a process of its own with default intervals: with the settings that the
+chart gives it (F7), with those that the process has by itself, and with every strategy deciding and
+writing. It logs in as every pod does: what reads a kubeconfig takes 35 MiB that no
 agent on a node has.
 """
 
 import argparse
 import asyncio
+import contextlib
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,7 +22,7 @@ import yaml
 
 from agent.assembly import feature_gates
 from benchmarks import figures
-from benchmarks.node import generated_host
+from benchmarks.node import container_runtime, generated_host
 from simulator.processes import children
 
 _INSTEAD = "BECPUManager"
@@ -28,7 +30,7 @@ _INSTEAD = "BECPUManager"
 _GOALS = {"cpu": 2.0, "rss": 62.0}
 CHART = "chart"
 _MANIFEST = Path(__file__).parents[2] / "deploy" / "manifests" / "common" / "agent.yaml"
-_PLACES = ("host", "kubelet", "log")
+_PLACES = ("host", "kubelet", "log", "nri")
 """Sections of the chart's settings that say where things are, which is elsewhere here."""
 VARIANTS: Mapping[str, Sequence[str]] = {
     CHART: (),
@@ -67,27 +69,31 @@ def words_of(variant: str, folder: Path) -> list[str]:
 
 async def _measure(variant: str, pods: int, seconds: int) -> tuple[float, float, float]:
     """Return the share of a core in percent, MiB at the end and MiB at the beginning."""
-    async with generated_host.world(pods) as (host, words):
-        with tempfile.TemporaryDirectory() as logs:
-            more = words_of(variant, Path(logs))
-            child = await children.start("agent", [*words, *more], Path(logs))
-            try:
-                for _ in range(10):
-                    await asyncio.sleep(1)
-                    host.second()
-                begin, first = figures.cpu_seconds(child.pid), figures.resident(child.pid)
-                for _ in range(seconds):
-                    await asyncio.sleep(1)
-                    host.second()
-                spent, last = figures.cpu_seconds(child.pid) - begin, figures.resident(child.pid)
-            finally:
-                await child.stop(20.0)
+    async with contextlib.AsyncExitStack() as stack:
+        host, words = await stack.enter_async_context(generated_host.world(pods))
+        logs = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        runtime, more = stack.enter_context(container_runtime.running(logs, host.pods))
+        child = await children.start("agent", [*words, *words_of(variant, logs), *more], logs)
+        try:
+            for _ in range(10):
+                await asyncio.sleep(1)
+                host.second()
+            begin, first = figures.cpu_seconds(child.pid), figures.resident(child.pid)
+            for _ in range(seconds):
+                await asyncio.sleep(1)
+                host.second()
+            spent, last = figures.cpu_seconds(child.pid) - begin, figures.resident(child.pid)
+            runtime.check()
+        finally:
+            await child.stop(20.0)
     return 100 * spent / seconds, last, first
 
 
 async def run(arguments: argparse.Namespace) -> list[figures.Figure]:
     """Measure every variant in every round."""
-    found: dict[str, list[tuple[float, float, float]]] = {name: [] for name in VARIANTS}
+    found: dict[str, list[tuple[float, float, float]]] = {
+        name: [] for name in arguments.variants.split(",")
+    }
     for round_ in range(arguments.rounds):
         for variant, taken in found.items():
             taken.append(await _measure(variant, arguments.pods, arguments.seconds))
@@ -119,6 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--pods", type=int, default=100)
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--variants", default=",".join(VARIANTS))
     figures.show(*asyncio.run(run(parser.parse_args(arguments))))
     return 0
 

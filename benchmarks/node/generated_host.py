@@ -5,6 +5,7 @@ logs in as every pod does: what reads a kubeconfig takes 35 MiB that no agent on
 """
 
 import contextlib
+import json
 import random
 import sys
 import tempfile
@@ -15,17 +16,22 @@ from typing import Any, Literal
 
 from aiohttp import web
 
+from api import names as koord_names
 from api import resources
 from api.kubernetes import crds
 from process.runtime import clock as clocks
 from simulator.apiserver import apiserver
-from simulator.kubelet import kubelet, nodefs
+from simulator.kubelet import kubelet, machines, nodefs
 
 _NODE = "node-1"
 _MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 """A file system in memory, as that of the kernel's files."""
 _GIB = 1 << 30
 _CPUS = 32
+BIG_CPUS = 128
+_BIG_BYTES = 512 << 30
+_BIG = machines.Machine(machines.grid(2, 2, BIG_CPUS // 8, 2), turbo=True)
+"""A server of two sockets with two NUMA nodes each, and two threads per core."""
 _KINDS = {"NodeMetric", "NodeSLO", "NodeResourceTopology"}
 _CLASSES = ("Burstable", "Burstable", "BestEffort", "Guaranteed")
 _LABELS = {"Burstable": "LS", "BestEffort": "BE", "Guaranteed": "LSR"}
@@ -96,8 +102,15 @@ def _pod(uid: str, kind: str) -> dict[str, Any]:
 class Host:
     """A generated host and what its kubelet says."""
 
-    def __init__(self, folder: Path, pods: int, version: Literal[1, 2] = 2) -> None:
-        self.tree = nodefs.HostTree(folder, _CPUS, 128 * _GIB, version)
+    def __init__(
+        self, folder: Path, pods: int, version: Literal[1, 2] = 2, *, big: bool = False
+    ) -> None:
+        """On a big one, pods whose cpus are theirs alone are bound to some, as schedulers do."""
+        cpus, memory = (BIG_CPUS, _BIG_BYTES) if big else (_CPUS, 128 * _GIB)
+        self.tree = nodefs.HostTree(folder, cpus, memory, version)
+        if big:
+            self.tree.build(_BIG)
+        self._free = list(range(cpus)) if big else []
         self.pods: list[dict[str, Any]] = []
         self._rng = random.Random(5)
         self._begun = 0
@@ -109,6 +122,9 @@ class Host:
         """Start one more pod."""
         pod = _pod(f"pod-{self._begun}", _CLASSES[self._begun % len(_CLASSES)])
         self._begun += 1
+        if self._free and pod["status"]["qosClass"] == "Guaranteed":
+            bound = json.dumps({"cpuset": str(self._free.pop(0))})
+            pod["metadata"]["annotations"] = {koord_names.ANNOTATION_RESOURCE_STATUS: bound}
         names = [status["name"] for status in pod["spec"]["containers"]]
         self.tree.add_pod(pod["metadata"]["uid"], pod["status"]["qosClass"], names)
         self.pods.append(pod)
@@ -132,12 +148,12 @@ class Host:
 
 @contextlib.asynccontextmanager
 async def world(
-    pods: int, program: str = AGENT, version: Literal[1, 2] = 2
+    pods: int, program: str = AGENT, version: Literal[1, 2] = 2, *, big: bool = False
 ) -> AsyncIterator[tuple[Host, list[str]]]:
     """Serve a host, its kubelet and an API server; yields the words that start an agent."""
     with tempfile.TemporaryDirectory(dir=_MEMORY) as name:
         folder = Path(name)
-        host = Host(folder / "host", pods, version)
+        host = Host(folder / "host", pods, version, big=big)
         clock = clocks.SystemClock()
 
         async def listed(_request: web.Request) -> web.Response:
@@ -154,7 +170,7 @@ async def world(
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         port = runner.addresses[0][1]
         async with apiserver.running(clock=clock) as plane:
-            _fill(plane)
+            _fill(plane, host.tree)
             (folder / "ca.crt").write_bytes(plane.ca)
             (folder / "token").write_text(plane.token, encoding="ascii")
             place = urllib.parse.urlsplit(plane.url)
@@ -172,11 +188,11 @@ async def world(
         await runner.cleanup()
 
 
-def _fill(plane: apiserver.ApiServer) -> None:
+def _fill(plane: apiserver.ApiServer, tree: nodefs.HostTree) -> None:
     for definition in crds.definitions():
         if definition["spec"]["names"]["kind"] in _KINDS:
             plane.objects.create(resources.CRDS, definition)
-    amounts = {"cpu": str(_CPUS), "memory": "128Gi"}
+    amounts = {"cpu": str(tree.cpus), "memory": str(tree.memory_bytes)}
     status = {"capacity": amounts, "allocatable": amounts}
     for resource, body in (
         (resources.NODES, {"status": status}),
