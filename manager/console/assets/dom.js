@@ -25,6 +25,26 @@ export const width = (element, percent) => {
   return element;
 };
 
+// A table that is wider than the window is scrolled sideways, with the keys as well.
+const widths = new ResizeObserver((seen) => seen.forEach(({ target }) => {
+  for (const place of [target, target.parentElement]) {
+    if (!place?.classList.contains("wide")) continue;
+    const wider = place.scrollWidth > place.clientWidth;
+    const title = place.querySelector("caption")?.textContent ?? "Table";
+    for (const [name, value] of [["tabindex", "0"], ["role", "group"], ["aria-label", `${title}: scrolls sideways`]]) {
+      if (wider) place.setAttribute(name, value);
+      else place.removeAttribute(name);
+    }
+  }
+}));
+
+export function scrolled(table) {
+  const place = h("div", { class: "wide" }, table);
+  widths.observe(place);
+  widths.observe(table);
+  return place;
+}
+
 export const nodeLink = (name) => (name ? h("a", { href: `#/nodes/${encodeURIComponent(name)}` }, name) : "–");
 
 export function tiles(...entries) {

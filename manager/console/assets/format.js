@@ -6,6 +6,8 @@ export const share = (part, whole) => { const found = percent(part, whole); retu
 export const amount = (resource, value) => (resource.includes("cpu") ? `${cores(value)} cores` : bytes(value));
 export const count = (number, one, many = `${one}s`) => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
 
+export const moment = (seconds) => new Date(seconds * 1000).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
+
 export function ago(seconds) {
   if (!seconds) return "–";
   const passed = Math.max(0, Date.now() / 1000 - seconds);

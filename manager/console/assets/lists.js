@@ -1,6 +1,6 @@
 import { get } from "./api.js";
-import { announce, h, nodeLink, replace, tiles, width } from "./dom.js";
-import { ago, bytes, cores, count, share } from "./format.js";
+import { announce, h, nodeLink, replace, scrolled, tiles, width } from "./dom.js";
+import { ago, bytes, cores, count, moment, share } from "./format.js";
 import { Paged } from "./paged.js";
 
 const tag = (text, tone) => h("span", { class: tone ? `tag ${tone}` : "tag" }, text);
@@ -28,7 +28,7 @@ export function pending() {
       { title: "Class", cell: (row) => row.class || "–" },
       { title: "CPU", number: true, cell: (row) => cores(row.cpu) },
       { title: "Memory", number: true, cell: (row) => bytes(row.memory) },
-      { title: "Runs on", cell: (row) => (row.batch ? "lent resources" : "its own request") },
+      { title: "Runs on", short: true, cell: (row) => (row.batch ? "lent resources" : "its own request") },
       { title: "Waits", number: true, cell: (row) => ago(row.since) },
       { title: "Priority", number: true, cell: (row) => row.priority },
       { title: "Why", text: true, cell: (row) => row.reason },
@@ -59,7 +59,7 @@ export class Quotas {
         h("input", { type: "search", autocomplete: "off", oninput: (event) => { this.text = event.target.value.toLowerCase(); this.first = 0; this.draw(); } }))),
       this.note,
       h("ul", { class: "legend", "aria-hidden": "true" }, [["online", "used, guaranteed"], ["batch", "used, borrowed"], ["free", "may be used"]].map(([kind, text]) => h("li", {}, h("span", { class: `swatch ${kind}` }), text))),
-      h("div", { class: "wide" }, h("table", {}, this.caption,
+      scrolled(h("table", {}, this.caption,
         h("thead", {}, h("tr", {}, HEAD.map((text, at) => h("th", { scope: "col", class: at > 2 ? "num" : null }, text)))), this.body)),
       this.pager);
   }
@@ -131,11 +131,11 @@ function deviceHead(body) {
   const head = ["Type", "Model", "Total", "Free", "Partly given", "Fully given", "Faulty"];
   const network = body.network;
   return h("div", { class: "cols" },
-    h("div", { class: "wide" }, h("table", {}, h("caption", {}, "All devices"), h("thead", {}, h("tr", {}, head.map((text, at) => h("th", { scope: "col", class: at > 1 ? "num" : null }, text)))),
+    scrolled(h("table", {}, h("caption", {}, "All devices"), h("thead", {}, h("tr", {}, head.map((text, at) => h("th", { scope: "col", class: at > 1 ? "num" : null }, text)))),
       h("tbody", {}, body.summary.length ? body.summary.map((one) => h("tr", {}, h("th", { scope: "row" }, one.type || "–"), h("td", {}, one.model || "–"),
         [one.total, one.free, one.shared, one.full, one.faulty].map((number, at) => h("td", { class: at === 4 && number ? "num bad" : "num" }, number)))) : h("tr", {}, h("td", { colspan: 7, class: "soft" }, "there are none")))),
     ),
-    h("div", { class: "wide" }, h("table", {}, h("caption", {}, network ? `Domains of the network: ${network.layers.join(" › ") || "no ClusterNetworkTopology"}` : "You may not list clusternetworktopologies"),
+    scrolled(h("table", {}, h("caption", {}, network ? `Domains of the network: ${network.layers.join(" › ") || "no ClusterNetworkTopology"}` : "You may not list clusternetworktopologies"),
       network?.domains.length ? h("tbody", {}, network.domains.slice(0, 40).map((one) => h("tr", {}, h("th", { scope: "row" }, one.name || "the cluster"), h("td", {}, one.layer), h("td", {}, one.parent ? `in ${one.parent}` : ""), h("td", { class: "num" }, count(one.nodes, "node"))))) : null)));
 }
 
@@ -170,7 +170,7 @@ export function reservations() {
       { title: "Keeps", cell: (row) => amounts(row.reserved) },
       { title: "Owners use", cell: (row) => amounts(row.allocated) },
       { title: "Owners", text: true, cell: (row) => row.owners.join(", ") + (row.ownerCount > row.owners.length ? `, and ${row.ownerCount - row.owners.length} more` : "") || "–" },
-      { title: "Ends", cell: (row) => (row.endsAt === null ? "never" : new Date(row.endsAt * 1000).toLocaleString()) },
+      { title: "Ends", short: true, cell: (row) => (row.endsAt === null ? "never" : moment(row.endsAt)) },
       { title: "Why", text: true, cell: (row) => row.reason || "–" },
     ],
   });

@@ -21,6 +21,7 @@ const kept = new Map();
 let session = null;
 let page = null;
 let turn = 0;
+let opening = true;
 
 function where() {
   const [, name = "", detail = ""] = location.hash.split("/");
@@ -61,7 +62,9 @@ function enterPage(made) {
   putAway(made.element, false);
   made.wasShown = true;
   window.scrollTo(0, 0);
-  if (moved && document.activeElement === document.body) main.focus({ preventScroll: true });
+  // Whoever opens the console starts at its top, whoever chose a page at that page.
+  if (moved && !opening && document.activeElement === document.body) main.focus({ preventScroll: true });
+  opening = false;
   announce(`${made.title} shown`);
 }
 
@@ -97,7 +100,9 @@ function trouble(error) {
 }
 
 function drawPages(current) {
-  replace(document.getElementById("pages"), PAGES.map(([key, title]) => {
+  const pages = document.getElementById("pages");
+  pages.parentElement.hidden = !session;
+  replace(pages, PAGES.map(([key, title]) => {
     const lacks = session?.pages?.[key] ?? [];
     return h("li", {}, h("a", { href: `#/${key}`, "aria-current": key === current ? "page" : null,
       class: lacks.length ? "barred" : null, title: lacks.length ? `You may not ${lacks.join(", ")}` : null }, title));
@@ -108,6 +113,7 @@ function drawPages(current) {
 
 function ask(error) {
   session = null;
+  opening = false;
   page = null;
   kept.clear();
   turn += 1;
@@ -118,7 +124,8 @@ function ask(error) {
     error ? h("p", { class: "bad", role: "alert" }, `${error.message}${error.remedy ? `: ${error.remedy}` : ""}`) : null,
     h("p", {}, h("label", { for: "token" }, "Bearer token of a user or ServiceAccount")), written,
     h("p", { class: "soft", id: "token-help" }, "You see what this token may list. It stays in the memory of this page: a reload forgets it. ",
-      "A ServiceAccount's token comes from ", h("code", {}, "kubectl create token NAME"), "."),
+      "A ServiceAccount's token comes from ", h("code", {}, "kubectl create token NAME"), ". ",
+      h("code", {}, "kubectl proxy"), " drops tokens; ", h("code", {}, "kubectl port-forward"), " passes them on."),
     h("p", {}, h("button", { class: "main", type: "submit" }, "Sign in")));
   replace(main, form);
   document.title = "Sign in – Koord console";
@@ -130,7 +137,7 @@ async function enter(written) {
   try {
     session = (await get("session")).body;
   } catch (error) {
-    if (error.status === 401) { signIn(""); ask(error); return; }
+    if (error.status === 401) { const tried = signedIn(); signIn(""); ask(tried ? error : null); return; }
     refused(error);
     return;
   }

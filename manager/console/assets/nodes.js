@@ -25,6 +25,7 @@ export class Nodes {
     this.summary = h("div");
     this.note = h("p", { class: "soft" });
     this.seen = h("p", { class: "look", "aria-hidden": "true" });
+    this.none = h("p", { class: "soft", hidden: true });
     this.map = new HeatMap("Nodes; arrow keys move, Enter opens a node", {
       open: (node) => { location.hash = `#/nodes/${encodeURIComponent(this.data.names[node])}`; },
       look: (node) => { this.seen.textContent = this.say(node); },
@@ -50,10 +51,10 @@ export class Nodes {
       { title: "batch requests", number: true, cell: (i) => cores(d().cpu.borrowed?.[i]), value: (i) => d().cpu.borrowed?.[i] ?? null },
       { title: "Memory in use", number: true, cell: (i) => share(d().memory.used?.[i], d().memory.capacity[i]), value: (i) => ratio(d().memory.used?.[i], d().memory.capacity[i]) },
       { title: "Pods", number: true, cell: (i) => d().pods?.[i] ?? "?", value: (i) => d().pods?.[i] ?? null },
-    ], { size: 25 });
+    ], { size: 25, empty: "no node" });
     this.element = h("div", {},
       h("h1", {}, "Nodes"), this.summary, this.tools,
-      h("section", { class: "panel", "aria-label": "Heat map of nodes" }, this.map.element, this.seen, legend("0 %", "100 %")),
+      h("section", { class: "panel", "aria-label": "Heat map of nodes" }, this.none, this.map.element, this.seen, legend("0 %", "100 %")),
       this.note,
       h("ul", { class: "legend", "aria-hidden": "true" }, [["online", "in use by online pods"], ["batch", "requested by batch pods"], ["idle", "requested and idle"], ["free", "free"]].map(([kind, text]) => h("li", {}, h("span", { class: `swatch ${kind}` }), text))),
       this.table.element);
@@ -83,7 +84,7 @@ export class Nodes {
     const [capacity, requested, used, lent, borrowed] = [cpu.capacity, cpu.requested, cpu.used, cpu.lent, cpu.borrowed].map(sum);
     const off = ready.filter((one) => !one).length;
     replace(this.summary, tiles(
-      ["Nodes", names.length.toLocaleString("en"), off ? `${off} ${off === 1 ? "takes" : "take"} no pods` : "all take pods"],
+      ["Nodes", names.length.toLocaleString("en"), off ? `${off} ${off === 1 ? "takes" : "take"} no pods` : names.length ? "all take pods" : ""],
       ["CPU", cores(capacity), "cores"],
       requested !== null && ["Requested by online pods", share(requested, capacity), `${cores(requested)} cores`],
       used !== null && ["In use", share(used, capacity), `${cores(used)} cores`],
@@ -109,6 +110,8 @@ export class Nodes {
       order = found.map(([, i]) => i);
     }
     this.map.arrange(order);
+    this.none.hidden = order.length > 0;
+    this.none.textContent = d.names.length ? "No node fits the filters." : "The cluster has no node yet.";
     this.map.paint(value, (i) => !d.ready[i], (i) => this.say(i));
     const idle = window.requestIdleCallback ?? ((later) => setTimeout(later, 200));
     if (order.length <= 1000) idle(() => this.map.label());
@@ -143,7 +146,7 @@ export class Node {
     this.table = new Table("Pods on this node", [
       { title: "Pod", cell: (row) => `${row.namespace}/${row.name}`, value: (row) => `${row.namespace}/${row.name}` },
       { title: "Class", cell: (row) => row.class || "–", value: (row) => row.class },
-      { title: "Runs on", cell: (row) => (row.batch ? "lent resources" : "its own request"), value: (row) => row.batch },
+      { title: "Runs on", short: true, cell: (row) => (row.batch ? "lent resources" : "its own request"), value: (row) => row.batch },
       { title: "CPU", number: true, cell: (row) => cores(row.cpu), value: (row) => row.cpu },
       { title: "Memory", number: true, cell: (row) => bytes(row.memory), value: (row) => row.memory },
     ], { size: 15, empty: "no pods that you may see" });

@@ -1,7 +1,9 @@
 import { get } from "./api.js";
-import { announce, h, replace } from "./dom.js";
+import { announce, h, replace, scrolled } from "./dom.js";
+import { cellClass } from "./table.js";
 
-const WAIT_MILLISECONDS = 150;
+// Keys of one stroke of the hand become one request; whoever waits for the answer must not notice.
+const WAIT_MILLISECONDS = 40;
 
 // A list whose pages, filters and counts the console itself makes: only one page is ever here.
 export class Paged {
@@ -25,7 +27,7 @@ export class Paged {
     this.next = h("button", { type: "button", onclick: () => this.ask({ offset: this.query.offset + this.query.limit }) }, "Next");
     this.place = h("span", { class: "soft" });
     this.pager = h("div", { class: "pager" }, this.back, this.next, this.place);
-    this.element = h("div", {}, h("h1", {}, title), this.before, this.tools, this.problem, this.note, h("div", { class: "wide" }, this.table), this.pager);
+    this.element = h("div", {}, h("h1", {}, title), this.before, this.tools, this.problem, this.note, scrolled(this.table), this.pager);
   }
 
   async ask(changed) {
@@ -64,7 +66,7 @@ export class Paged {
     this.note.textContent = notes.join(" ");
     const line = (row) => h("tr", {}, this.columns.map((column, at) => at === 0
       ? h("th", { scope: "row", class: column.style?.(row) }, column.cell(row))
-      : h("td", { class: column.number ? "num" : column.text ? "text" : null }, column.cell(row))));
+      : h("td", { class: cellClass(column) }, column.cell(row))));
     replace(this.body, body.items.length ? body.items.map(line) : h("tr", {}, h("td", { colspan: this.columns.length, class: "soft" }, this.empty)));
     const first = body.offset ?? 0;
     this.place.textContent = total ? `${first + 1}–${first + body.items.length} of ${total.toLocaleString("en")}` : "";

@@ -1,7 +1,9 @@
-import { h, replace } from "./dom.js";
+import { h, replace, scrolled } from "./dom.js";
 
 // A table with sortable columns that shows one page of rows at a time.
-// columns: {title, cell(row), value(row)?, number?, text?}; rows may be exchanged with show().
+// columns: {title, cell(row), value(row)?, number?, text?, short?}; rows may be exchanged with show().
+export const cellClass = (column) => (column.number ? "num" : column.text ? "text" : column.short ? "short" : null);
+
 export class Table {
   constructor(caption, columns, { size = 25, sort = null, descending = false, empty = "nothing to show" } = {}) {
     this.columns = columns;
@@ -18,7 +20,7 @@ export class Table {
     this.next = h("button", { type: "button", onclick: () => this.turn(1) }, "Next");
     this.place = h("span", { class: "soft", role: "status" });
     this.pager = h("div", { class: "pager" }, this.back, this.next, this.place);
-    this.element = h("div", {}, h("div", { class: "wide" }, this.table), this.pager);
+    this.element = h("div", {}, scrolled(this.table), this.pager);
   }
 
   head(column, at) {
@@ -74,6 +76,6 @@ export class Table {
     return h("tr", {}, this.columns.map((column, at) =>
       at === 0
         ? h("th", { scope: "row" }, column.cell(row))
-        : h("td", { class: column.number ? "num" : column.text ? "text" : null }, column.cell(row))));
+        : h("td", { class: cellClass(column) }, column.cell(row))));
   }
 }
