@@ -3,7 +3,7 @@
 A new one needs its meaning in the table of events, which the manual shows.
 """
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Reason = Literal[
     "AdmissionMissed",
@@ -51,10 +51,12 @@ Reason = Literal[
     "MovePaid",
     "NameConflict",
     "NamesUnique",
+    "NoNodesSelected",
     "NoSuchNode",
     "NodesInside",
     "NodesOutside",
     "NodesRefused",
+    "NodesSelected",
     "NodesWouldBeRefused",
     "NotAmplified",
     "NotNormalized",
@@ -75,6 +77,8 @@ Reason = Literal[
     "ProfileOverridden",
     "ProfileUnreadable",
     "ProfileWithoutEffect",
+    "QuotaKept",
+    "QuotaProfileAccepted",
     "QuotaReclaimed",
     "QuotaRevoked",
     "RatioIgnored",
@@ -101,3 +105,11 @@ Reason = Literal[
     "evictPodFail",
     "evictPodSuccess",
 ]
+
+
+class Event(NamedTuple):
+    """Which process posts an event, on which kind of object, and what it means."""
+
+    process: str
+    about: str
+    meaning: str

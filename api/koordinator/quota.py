@@ -169,13 +169,26 @@ class ProfileSpec(base.Model):
     """Nodes whose allocatable resources are summed."""
 
 
+class ProfileStatus(base.Model):
+    """Which quota is kept, and from which nodes."""
+
+    quota_name: base.Text = ""
+    """Name of the quota that is kept."""
+    nodes: base.Int32 = 0
+    """Nodes that are selected."""
+    guaranteed: base.ResourceList = Field(default={})
+    """What the quota guarantees: the sum of these nodes, times the ratio."""
+    conditions: Annotated[tuple[meta.Condition, ...], Field(max_length=64)] = ()
+    """Accepted, NodesSelected, Ready."""
+
+
 class ElasticQuotaProfile(meta.Object):
     """Keeps a root quota as large as a group of nodes."""
 
     spec: ProfileSpec
     """Which quota is kept, and for which nodes."""
-    status: base.AnyObject = Field(default={})
-    """Empty."""
+    status: ProfileStatus = ProfileStatus()
+    """Which quota is kept, and from which nodes."""
 
     @property
     def ratio(self) -> Fraction:
@@ -190,8 +203,11 @@ def read_elastic_quota_profile(raw: Mapping[str, Any]) -> ElasticQuotaProfile:
 
 
 def review_elastic_quota_profile(raw: Mapping[str, Any]) -> base.Read[ElasticQuotaProfile]:
-    """Read an ElasticQuotaProfile and report a ratio that is ignored."""
-    profile = base.read(ElasticQuotaProfile, raw)
+    """Read an ElasticQuotaProfile and report a ratio that is ignored.
+
+    Whatever stands in its status must not keep it from being followed; the status read is empty.
+    """
+    profile = base.read(ElasticQuotaProfile, {**raw, "status": {}})
     written = profile.spec.resource_ratio
     if written is None or _RATIO.fullmatch(written):
         return base.Read(profile)

@@ -182,6 +182,7 @@ DEFINITIONS: Final = (
         resources.ELASTIC_QUOTA_PROFILES,
         quota.ElasticQuotaProfile,
         short=("eqp",),
+        status=True,
         columns=shown.QUOTA_PROFILE,
     ),
     Definition(

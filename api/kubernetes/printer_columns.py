@@ -197,7 +197,12 @@ GROUP: Final = (
 QUOTA_PROFILE: Final = (
     Column("Quota", ".spec.quotaName", description="Root quota that is kept"),
     Column("Ratio", ".spec.resourceRatio"),
+    Column("Nodes", ".status.nodes", "integer", "Nodes that are selected"),
+    Column("CPU", ".status.guaranteed.cpu", description="CPU that the quota guarantees"),
+    Column("Memory", ".status.guaranteed.memory", description="Memory that it guarantees"),
+    _held("Ready", "Whether the quota is as it should be"),
     _AGE,
+    _reason("Ready"),
 )
 TOPOLOGY: Final = (
     Column("Policy", ".topologyPolicies[0]", description="Policy of the kubelet"),

@@ -97,13 +97,19 @@ class Quotas:
     def _keeping_profiles(
         self, supervisor: supervise.Supervisor, writer: apply.Writer
     ) -> Iterator[None]:
-        reconcile = profile_controller.QuotaProfiles(
-            self._profiles, self._kept, self._nodes, writer
-        ).reconcile
-        keeping = self._controller("quotaprofile", reconcile)
+        quotas = profile_controller.QuotaProfiles(
+            self._profiles, self._kept, self._nodes, writer, self._clock
+        )
+        keeping = self._controller("quotaprofile", quotas.reconcile)
+
+        def follow(change: store.Change[projections.Node]) -> None:
+            for key, seconds in quotas.due(change):
+                keeping.queue.add_after(key, seconds)
+
         stops = (
             keeping.watch(self._profiles),
             keeping.watch(self._kept, profile_controller.profiles_of),
+            self._nodes.listen(follow),
         )
         keeping.start(supervisor)
         try:

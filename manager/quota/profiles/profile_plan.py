@@ -14,12 +14,11 @@ from api.kubernetes import selectors
 from api.wire import base, quantity
 from manager.reconcile import actions, field_ownership
 
-AGAIN_SECONDS: Final = 10.0
 OWNER: Final = names.LABEL_QUOTA_PROFILE
 """The label by which a quota names its profile."""
-RATIO_IGNORED: Final = "RatioIgnored"
-KEYS_IGNORED: Final = "ResourceKeysIgnored"
-UNREADABLE: Final = "ProfileUnreadable"
+RATIO_IGNORED: Final[event_reasons.Reason] = "RatioIgnored"
+KEYS_IGNORED: Final[event_reasons.Reason] = "ResourceKeysIgnored"
+UNREADABLE: Final[event_reasons.Reason] = "ProfileUnreadable"
 UNBOUNDED: Final = (2**63 - 1) // 2000
 """What stands for no limit in a quota of the reference."""
 _DEFAULT_KEYS: Final = (names.CPU, names.MEMORY)
@@ -38,6 +37,8 @@ class Profile(msgspec.Struct, frozen=True, gc=False):
     ratio: Fraction = Fraction(1)
     doubts: tuple[str, ...] = ()
     """What is wrong with it; a profile without a spec is of no use."""
+    status: Mapping[str, Any] = {}
+    generation: int | None = None
 
 
 class Quota(msgspec.Struct, frozen=True, gc=False):
@@ -51,6 +52,25 @@ class Quota(msgspec.Struct, frozen=True, gc=False):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Sums:
+    """What the nodes of a profile offer, scaled by its ratio."""
+
+    total: Mapping[str, int]
+    closed: Mapping[str, int]
+    """What of it no pod can be placed on."""
+    nodes: int
+    closed_nodes: int
+    keys: tuple[str, ...]
+    """The resources that the quota limits."""
+    doubt: str = ""
+    """What was wrong with the list of these."""
+
+    def guaranteed(self) -> dict[str, str]:
+        """Return what the quota guarantees."""
+        return {key: quantity.text(key, self.total.get(key, 0)) for key in self.keys}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Node:
     """What a node adds to a quota."""
 
@@ -61,7 +81,7 @@ class Node:
 
 def profile(raw: Mapping[str, Any]) -> Profile:
     """Project a profile."""
-    metadata = raw["metadata"]
+    metadata, status = raw["metadata"], raw.get("status")
     found = Profile(
         namespace=metadata.get("namespace", ""),
         name=metadata["name"],
@@ -69,6 +89,8 @@ def profile(raw: Mapping[str, Any]) -> Profile:
         labels=metadata.get("labels") or {},
         annotations=metadata.get("annotations") or {},
         spec=None,
+        status=status if isinstance(status, Mapping) else {},
+        generation=metadata.get("generation"),
     )
     try:
         read = quota.review_elastic_quota_profile(raw)
@@ -105,15 +127,10 @@ def hashed(text: bytes) -> int:
     return found
 
 
-def planned(wanted: Profile, there: Quota | None, nodes: Iterable[Node]) -> actions.Plan:
-    """Plan the quota of a profile, and the name of its tree."""
-    told = [_tell(wanted, UNREADABLE if wanted.spec is None else RATIO_IGNORED, wanted.doubts)]
-    if wanted.spec is None:
-        return actions.Plan(f"the profile cannot be read: {'; '.join(wanted.doubts)}", _steps(told))
+def planned(wanted: Profile, there: Quota | None, sums: Sums) -> actions.Plan:
+    """Plan the quota of a readable profile, and the name of its tree."""
+    assert wanted.spec is not None
     tree = wanted.labels.get(names.LABEL_QUOTA_TREE) or tree_of(wanted.namespace, wanted.name)
-    keys, doubt = _keys(wanted.annotations)
-    told.append(_tell(wanted, KEYS_IGNORED, (doubt,) if doubt else ()))
-    total, closed = _sums(wanted, wanted.spec, nodes)
     written: list[actions.Step | None] = []
     if tree != wanted.labels.get(names.LABEL_QUOTA_TREE):
         written.append(_named(wanted, tree))
@@ -124,39 +141,15 @@ def planned(wanted: Profile, there: Quota | None, nodes: Iterable[Node]) -> acti
         names.LABEL_QUOTA_IS_ROOT: "true",
     }
     notes = {
-        names.ANNOTATION_QUOTA_TOTAL: base.encoded(quantity.texts(total)),
-        names.ANNOTATION_QUOTA_UNSCHEDULABLE: base.encoded(quantity.texts(closed)),
+        names.ANNOTATION_QUOTA_TOTAL: base.encoded(quantity.texts(sums.total)),
+        names.ANNOTATION_QUOTA_UNSCHEDULABLE: base.encoded(quantity.texts(sums.closed)),
     }
-    least = {key: quantity.text(key, total.get(key, 0)) for key in keys}
-    most = {key: quantity.text(key, UNBOUNDED * (1000 if key == names.CPU else 1)) for key in keys}
+    most = {
+        key: quantity.text(key, UNBOUNDED * (1000 if key == names.CPU else 1)) for key in sums.keys
+    }
     marks = {"labels": labels, "annotations": notes}
-    limits = {"min": least, "max": most}
-    message, step = _written(wanted, there, marks, limits)
-    written.append(step)
-    return actions.Plan(message, _steps([*written, *told]), again_in=AGAIN_SECONDS)
-
-
-def _steps(found: Iterable[actions.Step | None]) -> tuple[actions.Step, ...]:
-    return tuple(step for step in found if step is not None)
-
-
-def _tell(
-    wanted: Profile, reason: event_reasons.Reason, doubts: tuple[str, ...]
-) -> actions.Tell | None:
-    return told(wanted, reason, "; ".join(doubts)) if doubts else None
-
-
-def told(about: Profile, reason: event_reasons.Reason, note: str) -> actions.Tell:
-    """Return a warning about a profile."""
-    return actions.Tell(
-        resources.ELASTIC_QUOTA_PROFILES,
-        about.name,
-        about.uid,
-        reason,
-        note,
-        warning=True,
-        namespace=about.namespace,
-    )
+    message, step = _written(wanted, there, marks, {"min": sums.guaranteed(), "max": most})
+    return actions.Plan(message, tuple(one for one in (*written, step) if one is not None))
 
 
 def _named(wanted: Profile, tree: str) -> actions.Merge:
@@ -172,22 +165,21 @@ def _keys(annotations: Mapping[str, str]) -> tuple[tuple[str, ...], str]:
         return _DEFAULT_KEYS, f"{wrong}; {', '.join(_DEFAULT_KEYS)} are used"
 
 
-def _sums(
-    wanted: Profile, spec: quota.ProfileSpec, nodes: Iterable[Node]
-) -> tuple[dict[str, int], dict[str, int]]:
+def summed(wanted: Profile, spec: quota.ProfileSpec, nodes: Iterable[Node]) -> Sums:
     """Add up what the nodes of a profile offer, and what of it no pod can be placed on."""
     total: dict[str, int] = {}
     closed: dict[str, int] = {}
-    for node in nodes:
-        if not selectors.matches(spec.node_selector, node.labels):
-            continue
+    chosen = [one for one in nodes if selectors.matches(spec.node_selector, one.labels)]
+    for node in chosen:
         for resource, amount in node.offered.items():
             total[resource] = total.get(resource, 0) + amount
             if not node.schedulable:
                 closed[resource] = closed.get(resource, 0) + amount
-    if wanted.ratio == 1:
-        return total, closed
-    return _scaled(total, wanted.ratio), _scaled(closed, wanted.ratio)
+    if wanted.ratio != 1:
+        total, closed = _scaled(total, wanted.ratio), _scaled(closed, wanted.ratio)
+    keys, doubt = _keys(wanted.annotations)
+    shut = sum(not node.schedulable for node in chosen)
+    return Sums(total, closed, len(chosen), shut, keys, doubt)
 
 
 def _scaled(amounts: Mapping[str, int], ratio: Fraction) -> dict[str, int]:

@@ -40,9 +40,15 @@ async def test_a_quota_follows_the_nodes_of_its_profile(world) -> None:
         await world.node("g2", cpu="10", memory="100Gi", labels=GPU)
         await world.pass_time(11)
         assert least(world) == {"cpu": "16", "memory": "160Gi"}
-        version = world.stored(QUOTA, "gpu-quota")["metadata"]["resourceVersion"]
+        stored = [world.stored(QUOTA, "gpu-quota"), world.stored(PROFILE, "gpu-quota-profile")]
+        status = stored[1]["status"]
+        assert (status["nodes"], status["guaranteed"]["cpu"]) == (2, "16")
+        assert [one["status"] for one in status["conditions"]] == ["True"] * 3
+        assert "QuotaKept" in world.reasons("gpu-quota-profile")
         await world.pass_time(30)
-        assert world.stored(QUOTA, "gpu-quota")["metadata"]["resourceVersion"] == version
+        assert stored == [
+            world.stored(QUOTA, "gpu-quota"), world.stored(PROFILE, "gpu-quota-profile")
+        ]  # fmt: skip
 
 
 async def test_a_quota_that_somebody_changed_is_set_right_at_once(world) -> None:
@@ -63,6 +69,8 @@ async def test_a_quota_that_cannot_be_written_is_told(world) -> None:
     await world.admin.create(PROFILE, quota_profile(quotaName="No_Such_Name"), "default")
     async with world.manager():
         await world.until(lambda: "CreateQuotaFailed" in world.reasons("gpu-quota-profile"))
+        facts = world.stored(PROFILE, "gpu-quota-profile")["status"]["conditions"]
+        assert {one["type"]: one["status"] for one in facts}["Ready"] == "False"
 
 
 async def quota(world, name, cpu, **labels):

@@ -4,9 +4,11 @@ import pytest
 
 from api import names, resources
 from manager.quota.profiles import profile_plan as quota_profile
+from manager.quota.profiles import profile_status
 from manager.reconcile import actions
 
 PREFIX = "quota.scheduling.koordinator.sh/"
+GPU = {"accelerator": "gpu"}
 
 
 def profile(*, labels=None, annotations=None, **spec):
@@ -28,13 +30,24 @@ def node(cpu, memory, *, accelerator="gpu", schedulable=True, **more):
 NODES = (node(10, 40), node(6, 24, schedulable=False), node(99, 99, accelerator="none"))
 
 
+def planned(found, there, nodes):
+    return quota_profile.planned(found, there, quota_profile.summed(found, found.spec, nodes))
+
+
+def conditions(found, nodes=NODES, failure=None):
+    """Return the conditions of a profile by type, and the events that go with them."""
+    sums = None if found.spec is None else quota_profile.summed(found, found.spec, nodes)
+    step, *told = profile_status.planned(found, sums, failure, 1_700_000_000.0).steps
+    return {one["type"]: one for one in step.body["status"]["conditions"]}, told, step
+
+
 def stored(step):
     body = step.body
     return quota_profile.present({**body, "metadata": {**body["metadata"], "resourceVersion": "7"}})
 
 
 def test_a_quota_is_made_for_a_profile() -> None:
-    made = quota_profile.planned(profile(resourceRatio="0.8"), None, NODES)
+    made = planned(profile(resourceRatio="0.8"), None, NODES)
     named, made_quota = made.steps
     tree = quota_profile.tree_of("team", "p")
     assert isinstance(named, actions.Merge)
@@ -57,7 +70,6 @@ def test_a_quota_is_made_for_a_profile() -> None:
         PREFIX + "total-resource": '{"cpu":"12800m","memory":"54975581388"}',
         PREFIX + "unschedulable-resource": '{"cpu":"4800m","memory":"20615843020"}',
     }
-    assert made.again_in == 10
 
 
 def test_a_tree_without_a_name_is_the_hash_of_the_key() -> None:
@@ -70,7 +82,7 @@ def test_a_tree_without_a_name_is_the_hash_of_the_key() -> None:
 
 def test_a_tree_that_is_named_stays_and_is_passed_on() -> None:
     labels = {names.LABEL_QUOTA_TREE: "mine"}
-    (step,) = quota_profile.planned(profile(labels=labels), None, NODES).steps
+    (step,) = planned(profile(labels=labels), None, NODES).steps
     assert isinstance(step, actions.Apply)
     assert step.body["metadata"]["labels"][names.LABEL_QUOTA_TREE] == "mine"
 
@@ -79,18 +91,17 @@ NAMED = profile(labels={names.LABEL_QUOTA_TREE: "t"}, quotaLabels={"team": "x"})
 
 
 def test_nothing_is_written_when_all_is_there() -> None:
-    (step,) = quota_profile.planned(NAMED, None, NODES).steps
-    again = quota_profile.planned(NAMED, stored(step), NODES)
+    (step,) = planned(NAMED, None, NODES).steps
+    again = planned(NAMED, stored(step), NODES)
     assert again.steps == ()
-    assert again.again_in == 10
 
 
 def test_what_differs_is_set_and_what_is_not_limited_any_more_is_dropped() -> None:
-    (step,) = quota_profile.planned(NAMED, None, NODES).steps
+    (step,) = planned(NAMED, None, NODES).steps
     body = {**step.body, "spec": {**step.body["spec"]}}
     body["spec"]["min"] = {**body["spec"]["min"], "cpu": "1", "nvidia.com/gpu": "4"}
     body["metadata"] = {**body["metadata"], "labels": {"somebody": "else"}}
-    (merged,) = quota_profile.planned(NAMED, stored(actions.Apply(None, "", body)), NODES).steps
+    (merged,) = planned(NAMED, stored(actions.Apply(None, "", body)), NODES).steps
     assert isinstance(merged, actions.Merge)
     assert merged.body["metadata"]["resourceVersion"] == "7"
     assert merged.body["metadata"]["labels"]["team"] == "x"
@@ -101,10 +112,10 @@ def test_what_differs_is_set_and_what_is_not_limited_any_more_is_dropped() -> No
 
 
 def test_other_notation_of_the_same_amount_is_no_difference() -> None:
-    (step,) = quota_profile.planned(NAMED, None, NODES).steps
+    (step,) = planned(NAMED, None, NODES).steps
     spec = {**step.body["spec"], "min": {"cpu": "16000m", "memory": "65536Mi"}}
     there = stored(actions.Apply(None, "", {**step.body, "spec": spec}))
-    assert quota_profile.planned(NAMED, there, NODES).steps == ()
+    assert planned(NAMED, there, NODES).steps == ()
 
 
 @pytest.mark.parametrize(
@@ -119,29 +130,66 @@ def test_the_resources_that_count_can_be_listed(annotation, keys, doubts) -> Non
     labels = {names.LABEL_QUOTA_TREE: "t"}
     annotations = {names.ANNOTATION_QUOTA_RESOURCE_KEYS: annotation}
     nodes = (node(1, 1, **{"nvidia.com/gpu": 8}),)
-    steps = quota_profile.planned(
-        profile(labels=labels, annotations=annotations), None, nodes
-    ).steps
-    assert list(steps[0].body["spec"]["min"]) == keys
-    assert [step.reason for step in steps[1:]] == doubts
+    found = profile(labels=labels, annotations=annotations)
+    assert list(planned(found, None, nodes).steps[0].body["spec"]["min"]) == keys
+    accepted = conditions(found, nodes)[0]["Accepted"]
+    assert ([] if accepted["status"] == "True" else [accepted["reason"]]) == doubts
 
 
 def test_a_ratio_that_is_none_counts_as_one_and_is_told() -> None:
     old = profile(labels={names.LABEL_QUOTA_TREE: "t"}, resourceRatio="1.5")
-    made, told = quota_profile.planned(old, None, NODES).steps
+    (made,) = planned(old, None, NODES).steps
     assert made.body["spec"]["min"]["cpu"] == "16"
+    told = next(one for one in conditions(old)[1] if one.warning)
     assert (told.reason, told.namespace) == ("RatioIgnored", "team")
     assert "1.5" in told.note
 
 
 def test_no_node_is_no_quota_of_anything() -> None:
     named = profile(labels={names.LABEL_QUOTA_TREE: "t"})
-    (step,) = quota_profile.planned(named, None, ()).steps
+    (step,) = planned(named, None, ()).steps
     assert step.body["spec"]["min"] == {"cpu": "0", "memory": "0"}
 
 
 def test_a_profile_that_cannot_be_read_says_why() -> None:
     broken = profile(nodeSelector={"matchExpressions": [{"key": "a", "operator": "Near"}]})
-    (told,) = quota_profile.planned(broken, None, NODES).steps
-    assert told.reason == "ProfileUnreadable"
-    assert "spec.nodeSelector" in told.note
+    said, told, step = conditions(broken)
+    assert [one["status"] for one in said.values()] == ["False", "False"]
+    assert {one.reason for one in told} == {"ProfileUnreadable"}
+    assert "spec.nodeSelector" in said["Accepted"]["message"]
+    assert step.body["status"].keys() == {"conditions"}
+
+
+def test_the_status_says_what_is_guaranteed_of_how_many_nodes() -> None:
+    said, told, step = conditions(NAMED)
+    assert (step.resource, step.namespace) == (resources.ELASTIC_QUOTA_PROFILES, "team")
+    written = step.body["status"]
+    assert written["guaranteed"] == {"cpu": "16", "memory": "64Gi"}
+    assert (written["quotaName"], written["nodes"]) == ("gpu-quota", 2)
+    assert said["Ready"]["message"] == "quota gpu-quota guarantees cpu:16, memory:64Gi of 2 nodes"
+    assert said["NodesSelected"]["message"].startswith("2 nodes are selected, 1 of which")
+    assert [one.reason for one in told if not one.warning] == [
+        "QuotaProfileAccepted", "NodesSelected", "QuotaKept"
+    ]  # fmt: skip
+
+
+def test_a_status_that_is_true_is_not_written_and_a_resource_that_is_gone_goes() -> None:
+    written = conditions(NAMED)[2].body["status"]
+    raw = {"metadata": {"name": "p", "labels": {names.LABEL_QUOTA_TREE: "t"}}, "status": written}
+    raw["spec"] = {"quotaName": "gpu-quota", "nodeSelector": {"matchLabels": GPU}}
+    found = quota_profile.profile(raw)
+    sums = quota_profile.summed(found, found.spec, NODES)
+    assert profile_status.planned(found, sums, None, 1_700_000_600.0).steps == ()
+    raw["status"] = {**written, "guaranteed": {"nvidia.com/gpu": "8"}}
+    step = profile_status.planned(quota_profile.profile(raw), sums, None, 0.0).steps[0]
+    assert step.body["status"] == {
+        "guaranteed": {"cpu": "16", "memory": "64Gi", "nvidia.com/gpu": None}
+    }
+
+
+def test_why_a_quota_is_not_kept_and_that_no_node_is_selected() -> None:
+    failure = ("CreateQuotaFailed", "quota gpu-quota could not be written: 403")
+    said, told, _ = conditions(NAMED, (), failure)
+    assert (said["Ready"]["reason"], said["Ready"]["message"]) == failure
+    assert said["NodesSelected"]["reason"] == "NoNodesSelected"
+    assert [one.reason for one in told if one.warning] == ["NoNodesSelected", "CreateQuotaFailed"]
