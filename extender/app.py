@@ -266,8 +266,10 @@ def _wired(
     )
     binding = bind.Binder(binds, settings.bind)
     sampling = renominations.Sampling(
-        lambda: assembly.samples(scoring, len(cluster.nodes())), waits.get
+        lambda: assembly.looks_at(scoring, len(cluster.nodes())), waits.get
     )
+    planning = _gangs(settings, binds, binding, fresh, sampling, preempting)
+    answers.offers.take = planning.offered
     arguments = _follow_arguments(settings, watched, events, deciding, figures)
     return _Parts(
         members=members,
@@ -277,7 +279,7 @@ def _wired(
         binding=binding,
         fresh=fresh,
         preempting=preempting,
-        gangs=_gangs(settings, binds, binding, fresh, sampling, preempting),
+        gangs=planning,
         events=events,
         loading=slices,
         beside=_beside(settings, binds, waits),

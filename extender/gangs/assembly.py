@@ -1,7 +1,7 @@
 """Puts the controller of gangs together."""
 
 import random
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 
 from extender.framework import pipeline
 from extender.gangs import controller, in_force, queue, renominations, writes
@@ -76,6 +76,11 @@ class Gangs:
         preemptor = preempting_gangs.built(parts, self._preempting, chosen, self._client, told)
         self.controller = controller.GangController(parts, chosen, preemptor)
         self._books.cluster.followers.append(self.controller.follow)
+
+    def offered(self, uid: str, nodes: Collection[str], is_bound_by_volumes: bool) -> None:
+        """Take in that kube-scheduler is about to place a member on one of these nodes."""
+        if self.controller is not None:
+            self.controller.offered(uid, nodes, is_bound_by_volumes)
 
     def _spawn(self, name: str, work: Awaitable[None]) -> None:
         assert self._supervisor is not None

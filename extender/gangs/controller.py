@@ -6,12 +6,12 @@ Planning yields to the loop every few milliseconds, so calls of kube-scheduler d
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
 from domain.gangs import sentences, table
 from extender.framework import views
-from extender.gangs import in_force, interruptions, queue, rounds
+from extender.gangs import exchanges, in_force, interruptions, queue, rounds
 from extender.gangs.planning import attempts, changed_nodes, groups, planner, planning_fork
 from extender.gangs.preemption import preemptor
 from extender.gangs.telling import sayings
@@ -65,6 +65,7 @@ class GangController:
         self._since: dict[str, float] = {}
         """By group: since when it has no plan."""
         self._sayings = sayings.Sayings(parts)
+        self._exchanges = exchanges.Exchanges(parts, self.plans)
         self._interruptions = interruptions.Interruptions(parts, self.plans, settings)
         self._freed = False
         self._told_at = 0.0
@@ -88,6 +89,13 @@ class GangController:
                 self._freed = self._freed or before is not None
         if self._parts.queue or self.plans or _is_gang(delta):
             self._nap.wake()
+
+    def offered(self, uid: str, nodes: Collection[str], is_bound_by_volumes: bool) -> None:
+        """Take in that kube-scheduler is about to place a member on one of these nodes."""
+        freed = self._freed
+        self._exchanges.offered(uid, nodes, is_bound_by_volumes=is_bound_by_volumes)
+        # Members that have exchanged their places keep what they kept together.
+        self._freed = freed
 
     # -- the loop ------------------------------------------------------------------------------
 

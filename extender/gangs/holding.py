@@ -1,15 +1,20 @@
 """The claims of a plan in the ledger: placed for all members or for none, and released together."""
 
 import dataclasses
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
+
+import msgspec
+import numpy as np
 
 from extender.framework import pipeline, views
 from extender.gangs.planning import changed_nodes, in_tree, planner
-from extender.state import allocations, deltas, gang_facts, ledger
+from extender.state import allocations, deltas, gang_facts, ledger, records
 
 _TOGETHER: Final = 48
 """Claims that are placed in one step."""
+_TRIES: Final = 4
+"""Nodes that pass filters and may yet have nothing to grant, before none is looked for."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -106,6 +111,51 @@ class Holding:
             if claim is not None and claim.evidence == planner.EVIDENCE:
                 self.books.withdraw(uid)
 
+    def move(self, places: Mapping[str, planner.Placement]) -> None:
+        """Keep other places for members from now on, by uid; all that they had are given back."""
+        until = {uid: self.books.nominations[uid].expires_at for uid in places}
+        self.release(places)
+        for uid, one in places.items():
+            self.books.nominate(
+                one.pod,
+                one.node,
+                evidence=planner.EVIDENCE,
+                expires_at=until[uid],
+                granted=one.granted,
+            )
+
+    def best(
+        self, pod: records.PodRecord, gang: str, nodes: Iterable[str], now: float
+    ) -> planner.Placement | None:
+        """Return the best of some nodes for a member that may be placed anywhere, None of none."""
+        view, plugins = self.books.cluster.view(), self.judging()
+        rows = np.array([view.rows[one] for one in nodes if one in view.rows], dtype=np.intp)
+        asked = plugins.cycle(views.PodInfo.of(pod), view)
+        rows = rows[plugins.filter(asked, view, rows, now).codes == 0]
+        required = in_tree.Requirement(
+            self.books.cluster, pod.requirements, planner.node_requirements_of(pod)
+        )
+        points = plugins.score(asked, view, rows, now) + 0.999 * required.share(view, rows)
+        for row in rows[np.argsort(-points, kind="stable")][:_TRIES].tolist():
+            one = planner.Placement(pod, gang, view.names[row], {})
+            granted = self.judged(one, now)
+            if not isinstance(granted, str):
+                return dataclasses.replace(one, granted=granted)
+        return None
+
+    def crowded(self, pod: records.PodRecord, own: Collection[str], now: float) -> int:
+        """Return on how many nodes there is no room for a pod beside what is kept for others.
+
+        kube-scheduler does not know of that. `own` are nodes that are not asked about.
+        """
+        view, plugins = self.books.cluster.view(), self.judging()
+        kept = [row for row in view.nominated if view.names[row] not in own]
+        if not kept:
+            return 0
+        asked = plugins.cycle(views.PodInfo.of(pod), view)
+        outcome = plugins.filter(asked, view, np.array(kept, dtype=np.intp), now)
+        return int(np.count_nonzero(outcome.codes))
+
     def kept(self, uid: str) -> str:
         """Return the node that is kept for a member, empty where none is."""
         claim = self.books.nominations.get(uid)
@@ -119,6 +169,15 @@ class Holding:
         before = told.after if told is not None else None
         if before != plan:
             self.books.cluster.apply(deltas.ObjectDelta(deltas.GANG_PLAN, group, before, plan))
+
+    def tell_moved(self, group: str, places: Mapping[str, str]) -> None:
+        """Tell plug-ins where some members of a plan in force are placed from now on, by uid."""
+        plan = self.told(group)
+        if plan is not None:
+            nodes = plan.nodes
+            for uid, node in places.items():
+                nodes = nodes.replaced(uid, node)
+            self.tell(group, msgspec.structs.replace(plan, nodes=nodes))
 
     def told(self, group: str) -> gang_facts.GangPlan | None:
         """Return what plug-ins were told of a group."""

@@ -8,6 +8,7 @@ import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final
 
+from domain import persistent
 from domain.gangs import sentences
 from extender.framework import pipeline, views
 from extender.gangs import (
@@ -83,6 +84,8 @@ class PlansInForce:
         """Groups with members that have changed since their plans were looked at."""
         self._looked_at = -math.inf
         self.gates = gates.Gates(settings.writers)
+        self.opening: set[str] = set()
+        """Uids of the members whose places are being written."""
         self._renominations = renominations.Renominations(
             parts.books.cluster, parts.pods, parts.sampling, parts.clock
         )
@@ -117,15 +120,30 @@ class PlansInForce:
 
     def begin(self, one: rounds.Round) -> None:
         """Take in a plan whose claims are placed: plug-ins see it, and gates are opened."""
-        self._take(one)
+        self._take(self._with_nominated(one))
+        one = self.by_group[one.group]
         self._parts.queue.placed(one.group)
         first = one.probes or tuple(one.slots)
         if not one.probes:
             self.by_group[one.group] = one = dataclasses.replace(one, opened=True)
         self._parts.spawn(f"gang-{one.generation}", self._open(one, first))
 
+    def _with_nominated(self, one: rounds.Round) -> rounds.Round:
+        """Say which members are nominated: those that may not find a place where they are tried."""
+        looks_at = self._parts.sampling.looks_at()
+        if looks_at is None:
+            return one
+        if one.refusing is not None:
+            own, now = {slot.node for slot in one.slots.values()}, self._parts.clock.now()
+            sorts = {slot.pod.requirements: slot.pod for slot in one.slots.values()}
+            kept = max(self.holding.crowded(pod, own, now) for pod in sorts.values())
+            one = dataclasses.replace(one, refusing=one.refusing + kept)
+        return dataclasses.replace(one, nominated=rounds.nominated(one, looks_at))
+
     def resume(self, one: rounds.Round) -> None:
         """Take in a plan of an earlier life of this process: its gates are open already."""
+        named = frozenset(uid for uid, slot in one.slots.items() if slot.pod.nominated)
+        one = dataclasses.replace(one, nominated=named)
         self._take(one)
         self._retries.asked(one.slots)
         self._parts.notices.count("resumed")
@@ -139,8 +157,19 @@ class PlansInForce:
         nodes = {**one.bound, **{uid: slot.node for uid, slot in one.slots.items()}}
         self.holding.tell(
             one.group,
-            gang_facts.GangPlan(one.group, one.generation, one.until, tuple(sorted(nodes.items()))),
+            gang_facts.GangPlan(
+                one.group, one.generation, one.until, persistent.Map(nodes.items())
+            ),
         )
+
+    def of(self, uid: str) -> rounds.Round | None:
+        """Return the plan in force that has a place for a pod."""
+        return self.by_group.get(self._groups.get(uid, ""))
+
+    def change(self, one: rounds.Round) -> None:
+        """Take in that a plan is carried out in another way; plug-ins have been told."""
+        self.by_group[one.group] = one
+        self._changed.add(one.group)
 
     def follow(self, delta: views.Delta) -> None:
         """Take in a change of the state: the plan of a member that it concerns is looked at."""
@@ -258,12 +287,16 @@ class PlansInForce:
 
         async def work(uid: str) -> None:
             if self._is_in_force(one):
-                await self._open_one(one, uid)
+                self.opening.add(uid)
+                try:
+                    await self._open_one(one, uid)
+                finally:
+                    self.opening.discard(uid)
 
         await self.gates.each(uids, work)
 
     async def _open_one(self, one: rounds.Round, uid: str) -> None:
-        parts, slot = self._parts, one.slots[uid]
+        parts, slot = self._parts, self.by_group[one.group].slots[uid]
         record = plan_record.Record(
             plan_record.group_text(one.group),
             one.generation,
@@ -279,8 +312,8 @@ class PlansInForce:
             pod = parts.pods.get(slot.pod.key)
             if pod is None or pod.uid != uid or pod.node or not self._is_in_force(one):
                 return
-            samples = parts.sampling.happens()
-            why = await parts.writes.nominate(pod, slot.node) if samples else ""
+            is_nominated = uid in self.by_group[one.group].nominated
+            why = await parts.writes.nominate(pod, slot.node) if is_nominated else ""
             why = why or await parts.writes.open(pod, record)
             if not why:
                 break

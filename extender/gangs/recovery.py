@@ -2,12 +2,16 @@
 
 import collections
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
 
 from domain.gangs import declaration, table
 from extender.gangs import plan_record
 from extender.gangs.planning import groups, planner
 from extender.state import records
+
+_NONE: Final[Counter[str]] = Counter()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -57,11 +61,55 @@ def plans(
                     group.id,
                     generation,
                     min(until for _, until in places),
-                    tuple(place for place, _ in places),
+                    tuple(
+                        _exchanged([place for place, _ in places], _bound(group, generation, find))
+                    ),
                     len(places) == len(wanted.members),
                 )
             )
     return found
+
+
+_Sort = tuple[str, records.PodRequirements]
+"""The gang of a member and what it asks for: members that are alike may have exchanged places."""
+
+
+def _bound(
+    group: table.Group, generation: str, find: groups.Find
+) -> Iterator[tuple[_Sort, str, str]]:
+    """Yield of each member that a plan has bound the sort, the node of its record, and its own."""
+    for entry in group.gangs:
+        for member in entry.members:
+            pod = find(member.key)
+            if pod is None or pod.uid != member.uid or not pod.node or pod.gang is None:
+                continue
+            record = plan_record.read(pod.gang.plan)
+            if record is not None and record.generation == generation:
+                yield (entry.gang.id, pod.requirements), record.node, pod.node
+
+
+def _exchanged(
+    places: Iterable[planner.Placement], bound: Iterable[tuple[_Sort, str, str]]
+) -> Iterator[planner.Placement]:
+    """Yield places as they are after some of the members have exchanged theirs.
+
+    A member may have been bound to the place that the record of another one names, which has the
+    place of the former then, or of one that was bound to that in turn.
+    """
+    planned: dict[_Sort, Counter[str]] = collections.defaultdict(Counter)
+    actual: dict[_Sort, Counter[str]] = collections.defaultdict(Counter)
+    for sort, recorded, node in bound:
+        planned[sort][recorded] += 1
+        actual[sort][node] += 1
+    free = {sort: list((nodes - actual[sort]).elements()) for sort, nodes in planned.items()}
+    taken = {sort: nodes - planned[sort] for sort, nodes in actual.items()}
+    for place in places:
+        sort = place.gang, place.pod.requirements
+        if taken.get(sort, _NONE)[place.node] <= 0:
+            yield place
+            continue
+        taken[sort][place.node] -= 1
+        yield dataclasses.replace(place, node=free[sort].pop())
 
 
 def partials(group: table.Group, find: groups.Find) -> list[Partial]:

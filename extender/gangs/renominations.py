@@ -26,10 +26,14 @@ _FIRST_PAUSE: Final = 1.0
 class Sampling:
     """The part of all nodes at which kube-scheduler looks."""
 
-    happens: Callable[[], bool]
-    """Whether it may leave the planned node out."""
+    looks_at: Callable[[], int | None]
+    """At how many nodes of those that fit it looks, where these may not be all."""
     refused: Callable[[str], unschedulable_pods.UnschedulablePod | None]
     """Returns the last attempt for a pod in which filter left no node, by namespace/name."""
+
+    def happens(self) -> bool:
+        """Whether it may leave the planned node out."""
+        return self.looks_at() is not None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -79,8 +83,11 @@ class Renominations:
             return
         for uid in uids:
             slot = one.slots[uid]
-            if self._has_lost(one, slot) and self._is_due(uid):
-                yield uid, self._left_out(slot) is not None
+            if not self._is_without(one, slot) or not self._is_due(uid):
+                continue
+            is_left_out = self._left_out(slot) is not None
+            if is_left_out or uid in one.nominated or uid in self._tries:
+                yield uid, is_left_out
 
     def tried(self, uid: str) -> None:
         """Take in that a member is nominated anew."""
@@ -100,10 +107,10 @@ class Renominations:
         pause = _FIRST_PAUSE * 2.0 ** (tries.count - 1)
         return tries.count < MOST and self._clock.now() - tries.at >= pause
 
-    def _has_lost(self, one: rounds.Round, slot: rounds.Slot) -> bool:
-        """Whether the watch shows a member without the nomination that was written with the plan.
+    def _is_without(self, one: rounds.Round, slot: rounds.Slot) -> bool:
+        """Whether the watch shows a member of a plan that is not nominated to its place.
 
-        The record of the plan was written after it.
+        The record of the plan was written after the nomination, where there was one.
         """
         pod = self._pods.get(slot.pod.key)
         if pod is None or pod.uid != slot.pod.uid or pod.nominated == slot.node:

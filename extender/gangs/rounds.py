@@ -5,7 +5,7 @@ Pure values; the controller keeps them, and asks once a second and after every c
 
 import dataclasses
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Hashable, Mapping
 
 from extender.gangs.planning import planner
 from extender.state import allocations, records
@@ -56,6 +56,11 @@ class Round:
     """The nodes of those members, by uid."""
     opened: bool = False
     """Whether the gates of all members are open, or being opened."""
+    refusing: int | None = None
+    """How many nodes refuse a member that kube-scheduler takes for fit; None: its nodes are fixed,
+    or that is not known."""
+    nominated: frozenset[str] = frozenset()
+    """Uids of the members that are nominated before their gates are opened."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -159,7 +164,7 @@ def of_plan(
 ) -> Round:
     """Return the round of a plan; `names` are group and generation, `times` begin and end."""
     slots = {one.pod.uid: Slot(one.pod, one.gang, one.node, one.granted) for one in plan.placements}
-    return Round(*names, *times, slots, dict(needed), probes_of(slots))
+    return Round(*names, *times, slots, dict(needed), probes_of(slots), refusing=plan.refusing)
 
 
 def probes_of(slots: Mapping[str, Slot]) -> tuple[str, ...]:
@@ -175,3 +180,55 @@ def probes_of(slots: Mapping[str, Slot]) -> tuple[str, ...]:
 def arrived(one: Round, found: Look) -> bool:
     """Whether kube-scheduler has placed all members whose gates were opened first."""
     return all(found.fates.get(uid) in (Fate.ASSUMED, Fate.BOUND) for uid in one.probes)
+
+
+# -- where kube-scheduler looks at a part of all nodes --------------------------------------------
+
+
+def nominated(one: Round, looks_at: int) -> frozenset[str]:
+    """Return the members whose nodes kube-scheduler has to be told, as it looks at so many at most.
+
+    Where fewer nodes than that refuse a member, it finds one whichever nodes are looked at: a place
+    of another member that is like it, or a free one.
+    """
+    if one.refusing is None or one.refusing >= looks_at:
+        return frozenset(one.slots)
+    return frozenset(uid for uid, slot in one.slots.items() if not may_move(slot))
+
+
+def may_move(slot: Slot) -> bool:
+    """Whether a member may be placed on another node than the planned one.
+
+    kube-scheduler alone knows which nodes take a pod with terms about other pods, and a rank in the
+    network belongs to its node.
+    """
+    facts = slot.pod.gang
+    return facts is not None and not facts.probed and facts.index < 0
+
+
+def partner(one: Round, uid: str, nodes: Container[str], waits: Callable[[str, Slot], bool]) -> str:
+    """Return a member that is like this one and has its place on one of these nodes, or "".
+
+    `waits` says whether it may be moved. Those whose gates are opened last come first: what is
+    written on them is their new place.
+    """
+    sort = _sort(one.slots[uid])
+    for other, slot in reversed(list(one.slots.items())):
+        is_there = other != uid and slot.node in nodes and may_move(slot)
+        if is_there and _sort(slot) == sort and waits(other, slot):
+            return other
+    return ""
+
+
+def moved(one: Round, places: Mapping[str, tuple[str, allocations.Allocations]]) -> Round:
+    """Return a plan in which some members have other places, each with what it is granted there."""
+    slots = {
+        uid: dataclasses.replace(one.slots[uid], node=node, granted=granted)
+        for uid, (node, granted) in places.items()
+    }
+    return dataclasses.replace(one, slots={**one.slots, **slots})
+
+
+def _sort(slot: Slot) -> Hashable:
+    facts = slot.pod.gang
+    return slot.gang, slot.pod.requirements, facts.placement if facts is not None else None

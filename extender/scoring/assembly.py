@@ -74,15 +74,24 @@ def warning(chosen: SchedulerSettings, scoring: Scoring | None) -> Callable[[], 
 
 _ALL: Final = 100
 """Percent of all nodes; and up to so many nodes kube-scheduler looks at all of them."""
+_MOST_PERCENT: Final = 50
+_LEAST_PERCENT: Final = 5
+_NODES_PER_PERCENT: Final = 125
+"""By default kube-scheduler looks at half of all nodes, and at less the more nodes there are."""
 
 
-def samples(scoring: Scoring | None, nodes: int) -> bool:
-    """Whether kube-scheduler may offer a part of so many nodes only, as far as is known of it."""
+def looks_at(scoring: Scoring | None, nodes: int) -> int | None:
+    """Return at how many of so many nodes kube-scheduler looks at least, None where at all.
+
+    It stops once it has found so many that fit. What is not known of it counts as its default.
+    """
     if nodes <= _ALL:
-        return False
+        return None
     profiles_known = scoring.decider.profiles.values() if scoring is not None else ()
-    shares = [one.percentage_of_nodes_to_score for one in profiles_known]
-    return not shares or any(share < _ALL for share in shares)
+    found = [one.percentage_of_nodes_to_score for one in profiles_known] or [0]
+    usual = max(_LEAST_PERCENT, _MOST_PERCENT - nodes // _NODES_PER_PERCENT)
+    least = min(percent or usual for percent in found)
+    return None if least >= _ALL else max(least * nodes // _ALL, _ALL)
 
 
 def build(

@@ -10,6 +10,7 @@ import msgspec
 from api import names
 from api.kubernetes import core
 from api.wire import durations, untrusted
+from domain import persistent
 from domain.gangs import declaration, sentences
 from domain.quota import placement as node_requirements
 from domain.scoring import terms
@@ -22,6 +23,7 @@ _HOST: Final = "kubernetes.io/hostname"
 _LONGEST_REASON: Final = 1024
 _LONGEST_INDEX: Final = 10
 _LONGEST_NAME: Final = 253
+_NO_NODES: Final[persistent.Map[str, str]] = persistent.Map()
 
 
 class GangFacts(msgspec.Struct, frozen=True, gc=False):
@@ -58,8 +60,8 @@ class GangPlan(msgspec.Struct, frozen=True):
     """Another one for every plan; members of one generation are bound together."""
     until: float
     """When it is given up at the latest, on the wall clock."""
-    nodes: tuple[tuple[str, str], ...] = ()
-    """Uid of every member and the node that is kept for it, sorted."""
+    nodes: persistent.Map[str, str] = _NO_NODES
+    """By the uid of every member: the node that is kept for it."""
     refusal: str = ""
     """Why the plan was given up, for members that wait in bind; empty while it is in force."""
 

@@ -91,8 +91,11 @@ def answer(on: parts.Parts, body: bytes, now: float) -> bytes:
         if question.nodes is not None:
             return _answer_nodes(on, question.nodes, question.request, now)
         view = on.cluster.view()
-        asked = on.cycles.get(on.plugins, question.request, view)
         candidates = on.reader.candidates(question.text, view)
+        if question.request.requirements.is_member:
+            on.offers.take(question.request.uid, candidates.names, _claims_volumes(question))
+            view = on.cluster.view()
+        asked = on.cycles.get(on.plugins, question.request, view)
     except parts.BAD_INPUT as error:
         return response.failure(f"filter: the request cannot be read: {error}")
     on.waits.tried(question.request.key, now)
@@ -123,6 +126,14 @@ def answer(on: parts.Parts, body: bytes, now: float) -> bytes:
         b',"Error":""}',
     )  # fmt: skip
     return b"".join(pieces)
+
+
+def _claims_volumes(question: request_codec.Question) -> bool:
+    """Whether a pod has volumes of claims, which may be reached from some nodes only."""
+    return any(
+        one.persistent_volume_claim is not None or one.ephemeral is not None
+        for one in question.pod.spec.volumes
+    )
 
 
 def _kept_place(

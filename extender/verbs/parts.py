@@ -1,7 +1,7 @@
 """What the verbs work on."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -31,6 +31,14 @@ class Refused:
     is_new: bool
 
 
+@dataclasses.dataclass(slots=True)
+class Offers:
+    """Who hears at which nodes kube-scheduler looks for a member of a gang, before it is judged."""
+
+    take: Callable[[str, Sequence[str], bool], None] = lambda _uid, _nodes, _volumes: None
+    """Hears the uid, the nodes, and whether the pod has volumes of claims."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Parts:
     """The cluster state, the plug-ins and what is remembered of calls."""
@@ -50,6 +58,7 @@ class Parts:
     decider: deciding.Decider | None = None
     """Chooses nodes where the scheduler's whole total can be computed; None never does."""
     preemptions: in_flight.Preemptions = dataclasses.field(default_factory=in_flight.Preemptions)
+    offers: Offers = dataclasses.field(default_factory=Offers)
 
     def overlay(self, nodes: wire.RawNodes) -> tuple[views.View, request_codec.Candidates]:
         """Return the view of a what-if with full nodes; it leaves no trace."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from api import names
 from api.kubernetes import core
+from domain import persistent
 from domain.gangs import declaration, pod_groups
 from extender import registry
 from extender.framework import assembly, nominations, verdicts, views
@@ -185,7 +186,7 @@ class GangCluster:
 
 def planned(books, group, placed, until, number):
     """Put a plan in force, as one step."""
-    nodes = tuple(sorted((pod.uid, node) for pod, node in placed))
+    nodes = persistent.Map((pod.uid, node) for pod, node in placed)
     plan = gang_facts.GangPlan(group, f"g{number}", until, nodes)
     known = books.cluster.told(deltas.GANG_PLAN, group)
     before = known.after if known else None
@@ -200,7 +201,7 @@ def given_up(books, plan, why):
     """Give a plan up: what it keeps is free, and held binds learn why."""
     after = msgspec.structs.replace(plan, refusal=why)
     books.cluster.apply(deltas.ObjectDelta(deltas.GANG_PLAN, plan.group, plan, after))
-    for uid, _ in plan.nodes:
+    for uid in plan.nodes:
         books.withdraw(uid)
 
 

@@ -108,6 +108,21 @@ class MemberClass:
         """Return the score of each of `rows`; more is better."""
         return self._order
 
+    def refusing(self, view: views.View, least: int) -> int:
+        """Return how many nodes plug-ins refuse to a member and kube-scheduler's filters do not.
+
+        Less than `least` of them are not looked for any closer: it may be fewer then.
+        """
+        judged = sum(count for (plugin, _), count in self.reasons.items() if plugin != IN_TREE)
+        changed = np.array([row in self._stale for row in self.rows.tolist()], dtype=np.bool_)
+        doubted = self.rows[changed | ~self._open]
+        if judged + doubted.size < least:
+            return judged + int(doubted.size)
+        left = doubted[[not one for one in self._required.refusals(view, doubted)]]
+        asked = self._context.plugins.cycle(self._pod, view)
+        outcome = self._context.plugins.filter(asked, view, left, self._context.now)
+        return judged + int(np.count_nonzero(outcome.codes))
+
     def close(self, row: int) -> None:
         """Take in that a node takes no more members of this sort."""
         place = self._places.get(row)

@@ -34,6 +34,12 @@ class Notices:
             "koord_extender_gang_renominations_total",
             "Members nominated to their planned nodes anew, after kube-scheduler's attempt failed.",
         )
+        self._moved = registry.counter(
+            "koord_extender_gang_moves_total",
+            "Members whose plan placed them anew, at nodes at which kube-scheduler looked, by whose"
+            " place they took: exchanged with another member, or free.",
+            ("place",),
+        )
         self._evicted = registry.counter(
             "koord_extender_gang_evictions_total",
             "Members evicted because an interruption left them bound without their gang.",
@@ -65,6 +71,10 @@ class Notices:
     def renominated(self, members: int) -> None:
         """Take in that so many members are nominated anew."""
         self._renominated.inc(members)
+
+    def moved(self, members: int) -> None:
+        """Take in that a member has got a free place, or two have exchanged theirs."""
+        self._moved.labels("free" if members == 1 else "exchanged").inc(members)
 
     def refused(self, pod: records.PodRecord, sentence: str) -> None:
         """Put on a member why its gang has no plan."""

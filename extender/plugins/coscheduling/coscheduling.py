@@ -221,10 +221,14 @@ class Coscheduling:
         return f"gang group {group}" if gangs.node(group, pod.uid) else ""
 
     def frees(self, delta: views.Delta) -> bool:
-        """A plan that was made: its members are woken within milliseconds."""
+        """A plan that was made: its members are woken within milliseconds.
+
+        One whose members only exchange places frees nothing.
+        """
         match delta:
-            case views.ObjectDelta(views.GANG_PLAN, _, _, views.GangPlan() as plan):
-                return not plan.refusal
+            case views.ObjectDelta(views.GANG_PLAN, _, before, views.GangPlan() as plan):
+                known = before.generation if isinstance(before, views.GangPlan) else ""
+                return not plan.refusal and plan.generation != known
             case _:
                 return False
 

@@ -95,7 +95,7 @@ class Gangs(msgspec.Struct, frozen=True):
         """Return the value after a plan was made, changed, given up or forgotten."""
         found = None
         if after is not None:
-            found = Plan(after, {} if after.refusal else dict(after.nodes))
+            found = Plan(after, {} if after.refusal else after.nodes)
         return msgspec.structs.replace(self, plans=self.plans.replaced(group, found))
 
     def with_pod_group(

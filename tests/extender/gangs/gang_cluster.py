@@ -81,6 +81,6 @@ def plan_parts(cluster, time, writing, tasks):
         doubt=lambda: None,
         enforces=lambda: True,
         wake=lambda _: None,
-        sampling=renominations.Sampling(lambda: False, lambda _: None),
+        sampling=renominations.Sampling(lambda: None, lambda _: None),
         spawn=lambda _, work: tasks.append(work),
     )

@@ -95,7 +95,7 @@ class Life:
                 doubt=self._doubt,
                 enforces=lambda: True,
                 wake=self.binder.waiting.wake,
-                sampling=renominations.Sampling(lambda: True, self.waits.get),
+                sampling=renominations.Sampling(lambda: self.server.looks_at, self.waits.get),
                 spawn=self.spawn,
             ),
             chosen,
@@ -178,6 +178,7 @@ class Life:
 
     def passing(self, raw, nodes):
         """Return the nodes that filter leaves, and why there is none."""
+        self.gangs.offered(raw["metadata"]["uid"], nodes, False)
         view = self.books.cluster.view()
         rows = np.array([view.rows[one] for one in nodes if one in view.rows], dtype=np.intp)
         asked = self.line.cycle(views.PodInfo.of(self.record(raw)), view)

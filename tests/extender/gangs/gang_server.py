@@ -18,6 +18,8 @@ class Server(faulty_server.Server):
         self.nodes, self.pod_groups = {}, {}
         self.faults, self.evicted = [], []
         self.incarnations = 0
+        self.looks_at = 0
+        """Nodes that kube-scheduler looks at: where no fewer refuse a member, it is nominated."""
 
     def fault(self, **shares):
         """Return the next fault, where it concerns this kind of request."""

@@ -65,9 +65,10 @@ class Histories(gang_teams.Teams):
 
         self.run(work())
 
-    @stateful.rule(samples=st.booleans())
-    def sample_nodes(self, samples):
+    @stateful.rule(samples=st.booleans(), looks_at=st.sampled_from((0, 1, 100)))
+    def sample_nodes(self, samples, looks_at):
         self.scheduler.samples = samples
+        self.server.looks_at = looks_at
 
     @stateful.rule()
     def restart_scheduler(self):

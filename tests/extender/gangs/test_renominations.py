@@ -6,10 +6,13 @@ import json
 import pytest
 from aiohttp import web
 
+from api import names
 from tests.extender.gangs import gang_stage
 
 NODES, MEMBERS = 102, 4
 """kube-scheduler looks at a part of so many nodes."""
+RANKED = {names.ANNOTATION_GANG_NETWORK_INDEX: "1"}
+"""On members with a rank: each keeps its place."""
 FAILURES = {"refused": 403, "broken": 500}
 
 
@@ -113,7 +116,7 @@ async def stage():
 @pytest.mark.parametrize("fault", ["refused", "broken", "cut"])
 async def test_a_member_whose_binding_fails_is_nominated_anew_and_its_plan_goes_on(stage, fault):
     stage.server.failing["a-0"] = [fault]
-    stage.gang("a", MEMBERS, cpu="8")
+    stage.gang("a", MEMBERS, cpu="8", **RANKED)
     await stage.until(lambda: stage.bound("a") == MEMBERS)
     (first, node), (again, same) = stage.server.nominations["a-0"]
     assert node == same
@@ -124,7 +127,7 @@ async def test_a_member_whose_binding_fails_is_nominated_anew_and_its_plan_goes_
 
 
 async def test_a_member_that_was_tried_without_its_node_is_nominated_and_woken(stage):
-    stage.gang("a", MEMBERS, cpu="8")
+    stage.gang("a", MEMBERS, cpu="8", **RANKED)
     await stage.until(lambda: stage.gated("a") == 0, scheduling=False)
     stage.says("a-0", "SchedulerError", "binding failed")
     await stage.schedule(most=1)
@@ -136,7 +139,7 @@ async def test_a_member_that_was_tried_without_its_node_is_nominated_and_woken(s
 
 
 async def test_a_plan_is_given_up_where_kube_scheduler_refuses_the_nominated_node_itself(stage):
-    stage.gang("a", MEMBERS, cpu="8")
+    stage.gang("a", MEMBERS, cpu="8", **RANKED)
     await stage.until(lambda: stage.gated("a") == 0, scheduling=False)
     kept = {one.pod.name: one.node for one in stage.claims()}
     stage.unfit = {kept["a-0"]}
@@ -153,7 +156,7 @@ async def test_a_plan_is_given_up_where_kube_scheduler_refuses_the_nominated_nod
 async def test_a_plan_whose_members_are_never_bound_is_given_up_after_some_tries(stage):
     for number in range(MEMBERS):
         stage.server.failing[f"a-{number}"] = ["refused"] * 1000
-    stage.gang("a", MEMBERS, cpu="8")
+    stage.gang("a", MEMBERS, cpu="8", **RANKED)
     await stage.until(lambda: stage.conditions("a"))
     assert not stage.claims()
     assert await stage.plans("failed") == 1
@@ -170,7 +173,7 @@ async def test_after_a_restart_members_that_lost_their_nomination_are_nominated_
     server = FailingServer()
     gang_stage.nodes(server, NODES)
     async with gang_stage.opened(server, kind=SamplingStage) as stage:
-        stage.gang("a", MEMBERS, cpu="8")
+        stage.gang("a", MEMBERS, cpu="8", **RANKED)
         await stage.until(lambda: stage.gated("a") == 0, scheduling=False)
         now = stage.time.now()
     async with gang_stage.opened(server, kind=SamplingStage, now=now) as stage:
@@ -186,7 +189,7 @@ async def test_where_kube_scheduler_looks_at_all_nodes_nothing_is_nominated():
     gang_stage.nodes(server, MEMBERS)
     server.failing["a-0"] = ["refused"]
     async with gang_stage.opened(server) as stage:
-        stage.gang("a", MEMBERS, cpu="8")
+        stage.gang("a", MEMBERS, cpu="8", **RANKED)
         await stage.until(lambda: stage.bound("a") == MEMBERS)
         await stage.rest(5.0)
     assert server.nominations == {}

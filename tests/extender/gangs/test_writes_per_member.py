@@ -51,10 +51,10 @@ async def stage():
         yield opened
 
 
-async def started(stage):
+async def started(stage, **notes):
     """Create several gangs, one after the other, and let everything come to rest."""
     for number in range(GANGS):
-        stage.gang(f"g{number}", MEMBERS)
+        stage.gang(f"g{number}", MEMBERS, **notes)
     await stage.until(lambda: all(stage.bound(f"g{n}") == MEMBERS for n in range(GANGS)))
     await stage.rest(40)
 
@@ -70,10 +70,17 @@ async def test_a_member_costs_one_patch_and_its_binding(stage):
         assert len(binding) <= BINDING_BYTES
 
 
-async def test_where_nodes_are_sampled_one_patch_more_names_the_planned_one(stage):
+async def test_where_nodes_are_sampled_members_cost_no_more(stage):
     gang_stage.nodes(stage.server, 101)
     await stage.until(lambda: stage.app.books.cluster.node("n100") is not None)
     await started(stage)
+    assert len(stage.server.writes) == 2 * GANGS * MEMBERS
+
+
+async def test_where_nodes_are_sampled_a_patch_more_names_the_place_of_one_that_keeps_it(stage):
+    gang_stage.nodes(stage.server, 101)
+    await stage.until(lambda: stage.app.books.cluster.node("n100") is not None)
+    await started(stage, **{names.ANNOTATION_GANG_NETWORK_INDEX: "1"})
     total = GANGS * MEMBERS
     assert stage.server.counts()["status"] == stage.server.counts()["binding"] == total
     assert len(stage.server.writes) == 3 * total

@@ -1,0 +1,76 @@
+"""Members find their places where kube-scheduler looks, which may be at a part of all nodes.
+
+A plan names a node for each member, and kube-scheduler looks for a pod at nodes that it chooses in
+rotation. Of members that are alike one may have the place of another, and where there is room
+besides also a free one. That spares the write that nominates a member. A group that keeps together
+in the network is not moved.
+"""
+
+import dataclasses
+from collections.abc import Collection, Mapping
+
+from extender.gangs import in_force, rounds
+from extender.gangs.planning import planner
+
+
+class Exchanges:
+    """Gives a member another place when it is offered nodes without its own."""
+
+    def __init__(self, parts: in_force.Parts, plans: in_force.PlansInForce) -> None:
+        self._parts, self._plans = parts, plans
+
+    def offered(self, uid: str, nodes: Collection[str], *, is_bound_by_volumes: bool) -> None:
+        """Take in that kube-scheduler looks at these nodes for a member.
+
+        `is_bound_by_volumes`: it has volumes of claims, by which kube-scheduler alone knows where
+        it may be placed. Then all members of its plan are nominated.
+        """
+        plans, one = self._plans, self._plans.of(uid)
+        looks_at = self._parts.sampling.looks_at()
+        if one is None or looks_at is None or one.refusing is None or one.refusing >= looks_at:
+            return
+        if is_bound_by_volumes:
+            plans.change(dataclasses.replace(one, nominated=frozenset(one.slots), refusing=None))
+            return
+        slot = one.slots[uid]
+        if slot.node in nodes or not rounds.may_move(slot) or not self._is_kept(uid, slot):
+            return
+        other = rounds.partner(one, uid, frozenset(nodes), self._waits)
+        if other:
+            theirs = one.slots[other]
+            self._move(one, {uid: _at(slot, theirs), other: _at(theirs, slot)})
+        else:
+            self._place_anew(one, uid, nodes)
+
+    def _is_kept(self, uid: str, slot: rounds.Slot) -> bool:
+        """Whether a place is kept for a member that is neither assumed nor bound."""
+        books = self._parts.books
+        is_placed = uid in books.assumptions or books.cluster.claim(uid) is not None
+        return not is_placed and self._plans.holding.kept(uid) == slot.node
+
+    def _waits(self, uid: str, slot: rounds.Slot) -> bool:
+        """Whether a member may get another place: it was not refused for want of its present one.
+
+        What was written of a place must not grow old while it is written.
+        """
+        is_refused = self._parts.sampling.refused(slot.pod.key) is not None
+        return not is_refused and uid not in self._plans.opening and self._is_kept(uid, slot)
+
+    def _place_anew(self, one: rounds.Round, uid: str, nodes: Collection[str]) -> None:
+        """Let a member have a free place; what it has now is not in its own way."""
+        slot, holding, now = one.slots[uid], self._plans.holding, self._parts.clock.now()
+        found = holding.best(slot.pod, slot.gang, nodes, now)
+        if found is not None:
+            self._move(one, {uid: found})
+
+    def _move(self, one: rounds.Round, places: Mapping[str, planner.Placement]) -> None:
+        self._plans.holding.move(places)
+        self._plans.change(
+            rounds.moved(one, {uid: (found.node, found.granted) for uid, found in places.items()})
+        )
+        self._plans.holding.tell_moved(one.group, {uid: at.node for uid, at in places.items()})
+        self._parts.notices.moved(len(places))
+
+
+def _at(member: rounds.Slot, place: rounds.Slot) -> planner.Placement:
+    return planner.Placement(member.pod, member.gang, place.node, place.granted)
