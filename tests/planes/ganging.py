@@ -159,6 +159,7 @@ class Ganging:
     async def gang(self, gang, count, least=0, *, form="annotations", first=0, **options):
         """Create so many members; returns their names."""
         settings, labels = options.pop("settings", {}), options.pop("labels", {})
+        notes = options.pop("annotations", {})
         requests = options.pop("requests", {"cpu": "1"})
         declared = FORMS[form](gang, least or count, **settings)
         made = [f"{gang}-{number}" for number in range(first, first + count)]
@@ -167,7 +168,7 @@ class Ganging:
                 name,
                 requests=requests,
                 labels={**declared.get("labels", {}), **labels},
-                annotations=declared.get("annotations", {}),
+                annotations={**declared.get("annotations", {}), **notes},
                 **{**self._spec, **options},
             )
         return made

@@ -7,7 +7,10 @@ from domain.gangs import sentences, table
 from extender.gangs import in_force, queue
 
 _PATIENCE_SECONDS: Final = 2.0
-"""How long a member says nothing while its gang gathers or is in line."""
+"""How long a member says nothing while its gang gathers."""
+_LINE_SECONDS: Final = 10.0
+"""The same while its gang is in line, which it is behind a burst of others that are planned one
+after the other: two writes for each member would make all of them wait for longer."""
 
 Entries = tuple[table.Entry | None, ...]
 
@@ -34,7 +37,7 @@ class Sayings:
         for place, one in enumerate(line, start=1):
             if one.group not in planned:
                 said = sentences.in_line(place, len(line))
-                self.say(groups[one.group], said, _PATIENCE_SECONDS)
+                self.say(groups[one.group], said, _LINE_SECONDS)
             yield
 
     def incomplete(
