@@ -123,6 +123,11 @@ release: $(STAMP) ## Everything that is published, in build/release: wheel, char
 browser: $(STAMP) ## The web console in a real Chromium; KOORD_PICTURES=docs/console renews the manual's pictures
 	KOORD_BROWSER=1 $(PYTEST) -n 2 --dist worksteal --timeout=120 tests/browser
 
+.PHONY: prometheus
+prometheus: $(STAMP) ## What commands read from a real Prometheus, and the alerts (needs Debian, or prometheus and promtool)
+	$(BIN)/python -m tests.planes.prometheus
+	KOORD_PROMETHEUS=1 $(PYTEST) tests/prometheus
+
 .PHONY: bench
 bench: $(STAMP) ## Benchmarks, as ratios in one run
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -75,7 +75,7 @@ def test_the_committed_stages_name_targets_that_exist_and_reasons():
     found, budget = stages.read((CI / "stages.toml").read_text())
     targets = re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert [stage.name for stage in found] == [
-        "unit", "browser", "e2e", "node", "host", "host-v2"
+        "unit", "browser", "prometheus", "e2e", "node", "host", "host-v2"
     ]  # fmt: skip
     for stage in found:
         assert stage.make in targets

@@ -6,8 +6,8 @@ from typing import Any, Final
 from api import names, resources
 from api.wire import quantity
 from cli import reading
+from cli.prometheus import cadvisor, samples
 from cli.prometheus import client as prometheus
-from cli.prometheus import samples
 from cli.report import uses
 from kube.client import client as clients
 from kube.client import errors
@@ -17,8 +17,6 @@ PODS: Final = resources.Resource("metrics.k8s.io", "v1beta1", "pods", "PodMetric
 PEAK: Final = 0.95
 """Of the figures of a Prometheus the one that is exceeded in one of twenty intervals."""
 _STEP: Final = "5m"
-_RATE: Final = "rate(container_cpu_usage_seconds_total{%s}[5m])"
-_CONTAINERS: Final = 'container!="",container!="POD"'
 
 
 class MetricsError(ValueError):
@@ -71,20 +69,16 @@ def _of_containers(raw: Mapping[str, Any]) -> uses.Use:
 
 async def over_days(source: prometheus.Prometheus, days: int, at: float) -> uses.Measured:
     """Return what a Prometheus knows of so many days: the peaks of pods and nodes."""
-    pod_cpu = await source.figures(
-        _peak(f"sum by (namespace, pod) ({_RATE % _CONTAINERS})", days), at
-    )
-    pod_memory = await source.figures(
-        _peak(
-            f"sum by (namespace, pod) (container_memory_working_set_bytes{{{_CONTAINERS}}})", days
-        ),
-        at,
-    )
-    root = 'id="/"'
-    node_cpu = await source.figures(_peak(f"sum by (node) ({_RATE % root})", days), at)
-    node_memory = await source.figures(
-        _peak(f"sum by (node) (container_memory_working_set_bytes{{{root}}})", days), at
-    )
+    containers, root = cadvisor.CONTAINERS, cadvisor.ROOT
+    pod_cpu, pod_memory, node_cpu, node_memory = [
+        await source.figures(_peak(query, days), at)
+        for query in (
+            cadvisor.of_pods(cadvisor.cpu(containers, _STEP)),
+            cadvisor.of_pods(cadvisor.memory(containers)),
+            cadvisor.whole(cadvisor.cpu(root, _STEP)),
+            cadvisor.whole(cadvisor.memory(root)),
+        )
+    ]
     if not pod_cpu:
         raise MetricsError(
             "the Prometheus has no container_cpu_usage_seconds_total with namespace and pod: let "

@@ -220,7 +220,8 @@ def notes(found: Collected, wanted: Wanted) -> Iterator[str]:
             "those before go on, at the beginning those after"
         )
     if found.missing:
-        yield f"{found.missing} single figures of pods are missing: the one before goes on"
+        figures = "figure is" if found.missing == 1 else "figures are"
+        yield f"{found.missing} {figures} missing in between: the one before goes on"
 
 
 def _between(seen: Sequence[int], found: Sequence[int]) -> int:

@@ -1,7 +1,7 @@
 """Hours of load out of a Prometheus: cAdvisor's figures of pods, and what nodes use besides."""
 
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -10,8 +10,8 @@ from api import resources
 from api.kubernetes import core
 from cli import reading
 from cli.output import progress
+from cli.prometheus import cadvisor, samples
 from cli.prometheus import client as prometheus
-from cli.prometheus import samples
 from cli.simulation.load import collected, replay, series
 from cli.snapshot import format as formats
 
@@ -26,14 +26,6 @@ _LABELS: Final = ("node", "kubernetes_io_hostname", "instance")
 _BY: Final = ", ".join(_LABELS)
 _NAMESPACE: Final = re.compile(r"[a-z0-9-]{1,63}")
 _MOST_NAMESPACES: Final = 100
-_CPU: Final = "rate(container_cpu_usage_seconds_total{%s}[%s])"
-_MEMORY: Final = "avg_over_time(container_memory_working_set_bytes{%s}[%s])"
-_CONTAINERS: Final = 'container!="",container!="POD",pod!=""'
-_PODS: Final = 'container="",pod!=""'
-"""Cgroups of pods: all there is where a runtime does not name containers."""
-_OF_PODS: Final = "sum by (namespace, pod) (max by (namespace, pod, container) ({}))"
-_OF_NODES: Final = f"sum by ({_BY}) (max by ({_BY}, namespace, pod, container) ({{}}))"
-_WHOLE: Final = f"max by ({_BY}) ({{}})"
 _EXPORTED: Final = 'rate(node_cpu_seconds_total{mode!~"idle|iowait|steal"}[%s])'
 _IN_USE: Final = (
     "avg_over_time(node_memory_MemTotal_bytes[%s])"
@@ -121,14 +113,14 @@ class _Reader:
     ) -> None:
         self._source, self._asked, self._step = source, asked, step
         self._window = f"{max(asked.span.step, _SHORTEST_WINDOW):.0f}s"
-        self._selector = _CONTAINERS
+        self._selector = cadvisor.CONTAINERS
 
     async def pods(self) -> collected.Collected:
         """Return what pods used."""
         among = _among(self._asked.pods)
-        for self._selector in (_CONTAINERS, _PODS):
+        for self._selector in (cadvisor.CONTAINERS, cadvisor.PODS):
             found = collected.OfPods(self._asked)
-            asked = self._of_containers(_OF_PODS, self._selector + among)
+            asked = self._of_containers(cadvisor.of_pods, self._selector + among)
             series_seen = 0
             async for part, answer in self._answers("use of pods", asked):
                 series_seen += len(answer)
@@ -149,9 +141,9 @@ class _Reader:
             )
         return pods
 
-    def _of_containers(self, shape: str, selector: str) -> _Figures:
-        said = selector, self._window
-        return _Figures(shape.format(_CPU % said), shape.format(_MEMORY % said))
+    def _of_containers(self, shape: Callable[[str], str], selector: str) -> _Figures:
+        cpu = cadvisor.cpu(selector, self._window)
+        return _Figures(shape(cpu), shape(cadvisor.mean_memory(selector, self._window)))
 
     async def nodes(self) -> tuple[list[series.Row], list[str]]:
         """Return what nodes used outside pods, by the first source that knows a node."""
@@ -165,18 +157,18 @@ class _Reader:
             found = await self._of_nodes("use of nodes", one.figures, one.labels)
             if one.whole and found.nodes:
                 pods = pods or await self._of_nodes(
-                    "pods by node", self._of_containers(_OF_NODES, self._selector), _LABELS
+                    "pods by node", self._of_containers(_of_nodes, self._selector), _LABELS
                 )
                 found = found.less(pods)
             more = [row for row in found.rows() if row[1] in missing]
             if known := {row[1] for row in more}:
-                notes.append(f"what {len(known)} nodes use outside pods is told by {one.said}")
+                notes.append(f"what {_use(known)} outside pods is told by {one.said}")
                 missing -= known
                 rows += more
         if missing:
             notes.append(
-                f"what {len(missing)} nodes use outside pods is not in the Prometheus: what the "
-                "snapshot says of them counts all the time"
+                f"what {_use(missing)} outside pods is not in the Prometheus: what the snapshot "
+                "says of it counts all the time"
             )
         return rows, notes
 
@@ -186,16 +178,14 @@ class _Reader:
         agents = 'avg_over_time(koordlet_node_metric_system_usage{resource="%s"}[%s])'
         yield _Besides(
             "Koord's agents",
-            _Figures(
-                *(_WHOLE.format(agents % (resource, window)) for resource in ("cpu", "memory"))
-            ),
+            _Figures(*(_whole(agents % (resource, window)) for resource in ("cpu", "memory"))),
             whole=False,
         )
-        root = self._of_containers(_WHOLE, 'id="/"')
+        root = self._of_containers(_whole, cadvisor.ROOT)
         yield _Besides("cAdvisor", root)
         cpu, memory = _EXPORTED % window, _IN_USE % (window, window)
         busy = f"sum by ({_BY}) (max by ({_BY}, cpu, mode) ({cpu}))"
-        yield _Besides("node_exporter", _Figures(busy, _WHOLE.format(memory)))
+        yield _Besides("node_exporter", _Figures(busy, _whole(memory)))
         named = _Figures(_NAMED.format(cpu), _NAMED.format(memory))
         yield _Besides("node_exporter, by the names of hosts", named, ("nodename",))
 
@@ -236,6 +226,18 @@ class _Reader:
                     )
                 at += size
                 yield part, answer
+
+
+def _use(nodes: Collection[str]) -> str:
+    return "1 node uses" if len(nodes) == 1 else f"{len(nodes)} nodes use"
+
+
+def _of_nodes(query: str) -> str:
+    return cadvisor.of_nodes(query, _BY)
+
+
+def _whole(query: str) -> str:
+    return cadvisor.whole(query, _BY)
 
 
 def _among(pods: Iterable[str]) -> str:

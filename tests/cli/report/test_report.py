@@ -84,8 +84,12 @@ async def test_a_prometheus_tells_the_peaks_of_days(run, tmp_path, capsys):
     made = served.Prometheus()
     pod, node = {"namespace": "shop", "pod": "web"}, {"node": "n1"}
     made.series = {
-        "(namespace, pod) (rate": [(pod, 5.0), ({"pod": "lost"}, 1.0), (pod, float("nan"))],
-        "(namespace, pod) (container_memory": [(pod, 1 << 30)],
+        "(namespace, pod, container) (rate": [
+            (pod, 5.0),
+            ({"pod": "lost"}, 1.0),
+            (pod, float("nan")),
+        ],
+        "(namespace, pod, container) (container_memory": [(pod, 1 << 30)],
         "(node) (rate": [(node, 6.0)],
         "(node) (container_memory": [(node, 2 << 30)],
     }

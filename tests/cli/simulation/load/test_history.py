@@ -67,8 +67,8 @@ async def test_pods_and_nodes_are_read_step_by_step():
     assert of(found, "n1")[:2] == [(0.0, (1.0, 5 * GIB)), (600.0, (1.0, 5 * GIB))]
     said = "\n".join(found.notes)
     assert "of 1 online pods 1 have figures of their own" in said
-    assert "what 1 nodes use outside pods is told by cAdvisor" in said
-    assert "what 1 nodes use outside pods is not in the Prometheus" in said
+    assert "what 1 node uses outside pods is told by cAdvisor" in said
+    assert "what 1 node uses outside pods is not in the Prometheus" in said
 
 
 async def test_what_agents_say_of_nodes_goes_first_and_others_fill_up():
@@ -138,7 +138,7 @@ async def test_single_missing_figures_are_counted():
     made.series[POD_CPU].append(({"namespace": "default", "pod": "db-0"}, 1.0))
     made.series[POD_MEMORY].append(({"namespace": "default", "pod": "db-0"}, GIB))
     found = await read(made, small(pod))
-    assert "1 single figures of pods are missing" in "\n".join(found.notes)
+    assert "1 figure is missing in between" in "\n".join(found.notes)
 
 
 async def test_a_range_that_is_too_much_is_asked_in_parts():
