@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from api import names, resources
 from cli import clusters
-from cli.output import answers, progress, terminal, written_reports
+from cli.output import answers, progress, report_files, terminal, written_reports
 from cli.prometheus import client as prometheus
 from cli.prometheus import options as prometheus_options
 from cli.report import day_sums, measured_use, own_metrics, past, uses, would
@@ -47,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="html, markdown or csv; by default what the name of --to says, else markdown",
     )  # fmt: skip
     parser.add_argument("--to", type=Path, metavar="FILE", help="write the report to this file")
+    report_files.add_picture(parser)
     clusters.add_arguments(parser)
     clusters.add_installation(parser)
     clusters.add_output(parser)
@@ -55,15 +56,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(chosen: argparse.Namespace) -> int:
     try:
+        report_files.check(chosen)
         report, body = asyncio.run(_reported(chosen, clocks.SystemClock()))
         if chosen.to is not None:
-            _write(chosen.to, written_reports.written(report, _format(chosen)))
+            text = written_reports.written(report, _format(chosen))
+            report_files.written(chosen.to, text.encode())
+        report_files.write_picture(chosen, report)
     except (
         ArgumentError,
         prometheus.PrometheusError,
         measured_use.MetricsError,
         own_metrics.NoMetricsError,
         day_sums.NoSumsError,
+        report_files.PictureError,
+        report_files.FileError,
     ) as error:
         terminal.warn(f"koord report: {error}")
         return entry.BAD_SETTINGS
@@ -82,13 +88,6 @@ def _format(chosen: argparse.Namespace) -> str:
         return str(chosen.format)
     ending = "" if chosen.to is None else chosen.to.suffix
     return {".html": "html", ".htm": "html", ".csv": "csv"}.get(ending, "markdown")
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ArgumentError(f"--to {path} cannot be written: {error.strerror or error}") from error
 
 
 async def _reported(

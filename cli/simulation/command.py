@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cli import clusters
-from cli.output import progress
+from cli.output import progress, report_files
 from cli.previews import class_changes
 from cli.simulation import (
     added_nodes,
@@ -17,7 +17,6 @@ from cli.simulation import (
     lent,
     object_files,
     placing,
-    report_files,
     settings_report,
 )
 from cli.snapshot import format as formats

@@ -5,7 +5,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
-from cli.output import answers, terminal
+from cli.output import answers, report_files, terminal
 from cli.placement import whole_extender
 from cli.simulation import object_files
 from cli.snapshot import format as formats
@@ -24,6 +24,7 @@ class ArgumentError(explained_error.ExplainedError):
 
 _WRONG: Final[tuple[type[Exception], ...]] = (
     ArgumentError, object_files.DocumentError, whole_extender.UnknownPluginError,
+    report_files.PictureError,
 )  # fmt: skip
 """Errors of all commands by which the user has to ask otherwise."""
 
@@ -64,7 +65,7 @@ def ended(
     except refused as error:
         terminal.warn(f"koord simulate: {error}")
         return entry.BAD_SETTINGS
-    except (errors.KubeError, reader.FileError) as error:
+    except (errors.KubeError, reader.FileError, report_files.FileError) as error:
         terminal.warn(f"koord simulate: {error}")
         return entry.FAILED
     if answers.is_document(chosen.output):

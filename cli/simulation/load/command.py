@@ -12,9 +12,9 @@ from api.koordinator.metadata import qos
 from api.kubernetes import core
 from api.wire import quantity
 from cli import clusters, reading
-from cli.output import progress
+from cli.output import progress, report_files
 from cli.prometheus import client as prometheus
-from cli.simulation import added_nodes, change, ending, object_files, report_files
+from cli.simulation import added_nodes, change, ending, object_files
 from cli.simulation.load import history, node_agent, replay, results, sources
 from cli.snapshot import format as formats
 from cli.snapshot import projection, reader

@@ -5,6 +5,7 @@ import json
 import time
 
 import pytest
+from PIL import Image
 
 from api import names, resources
 from api.wire import durations
@@ -178,3 +179,23 @@ async def test_the_past_comes_from_the_sums_of_the_manager(run, plane, capsys):
     plane.answers[MAP]["data"] = {sums.KEY: "["}
     assert await run() == 2
     assert "koord-colocation-report" in capsys.readouterr().err
+
+
+async def test_the_charts_are_written_as_one_picture(run, tmp_path, capsys):
+    file = tmp_path / "report.png"
+    assert await run("--would", f"--png={file}") == 0
+    with Image.open(file) as picture:
+        assert picture.format == "PNG"
+        assert picture.width == 1720
+        # Two teams with two bars each are drawn.
+        assert len(picture.getcolors(1 << 20)) > 10
+    assert "| shop |" in capsys.readouterr().out
+    assert await run("--would", f"--png={tmp_path / 'no' / 'where.png'}") == 2
+    assert "where.png cannot be written" in capsys.readouterr().err
+
+
+async def test_a_report_without_charts_makes_no_picture(run, plane, tmp_path, capsys):
+    plane.answers["/api/v1/pods"] = []
+    assert await run("--would", f"--png={tmp_path / 'r.png'}") == 2
+    assert "no charts" in capsys.readouterr().err
+    assert not (tmp_path / "r.png").exists()
