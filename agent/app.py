@@ -3,6 +3,7 @@
 import contextlib
 import logging
 from collections.abc import AsyncIterator
+from typing import Final
 
 import aiohttp
 
@@ -32,8 +33,10 @@ from process.configuration import features
 from process.configuration import settings as process_settings
 from process.http import health, server
 from process.runtime import clock as clocks
-from process.runtime import logs, metrics, supervise
+from process.runtime import entry, logs, metrics, supervise
 
+LOOP: Final[entry.Loop] = "asyncio"
+"""An agent says little to anybody, and every node pays for its memory."""
 _logger = logging.getLogger(__name__)
 # Thousands of agents come back to a server that is just up again; a node can wait for its news.
 _PACE = reflector.Pace(outage_pause_seconds=30.0)

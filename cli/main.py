@@ -104,9 +104,13 @@ def _process(name: str, arguments: Sequence[str]) -> int:
         environ = device_daemon_options.variables(environ)
     for note in notes:
         terminal.warn(f"koord {name}: note: {note}")
-    found = getattr(app, "connect", connect.connect)
     code = entry.run(
-        name, settings.Settings, app.running, arguments, connect=found, environ=environ
+        name,
+        settings.Settings,
+        app.running,
+        arguments,
+        connect=getattr(app, "connect", connect.connect),
+        on=entry.Platform(environ, getattr(app, "LOOP", "uvloop")),
     )
     if HELP & set(arguments):
         terminal.lines(_actions(name))

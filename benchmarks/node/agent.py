@@ -29,7 +29,6 @@ _INSTEAD = "BECPUManager"
 """With this gate best effort is not shrunk, which is what costs."""
 _GOALS = {"cpu": 2.0, "rss": 62.0}
 CHART = "chart"
-_MANIFEST = Path(__file__).parents[2] / "deploy" / "manifests" / "common" / "agent.yaml"
 _PLACES = ("host", "kubelet", "log", "nri")
 """Sections of the chart's settings that say where things are, which is elsewhere here."""
 VARIANTS: Mapping[str, Sequence[str]] = {
@@ -48,11 +47,10 @@ VARIANTS: Mapping[str, Sequence[str]] = {
 
 def chart_settings() -> dict[str, Any]:
     """Return what the chart sets, as its rendered manifest says."""
-    documents = yaml.safe_load_all(_MANIFEST.read_text(encoding="utf-8"))
     (found,) = (
         one
-        for one in documents
-        if one and one["kind"] == "ConfigMap" and "settings.yaml" in one["data"]
+        for one in generated_host.manifests()
+        if one["kind"] == "ConfigMap" and "settings.yaml" in one["data"]
     )
     settings = yaml.safe_load(found["data"]["settings.yaml"])
     return {name: part for name, part in settings.items() if name not in _PLACES}

@@ -22,12 +22,10 @@ from benchmarks.node import agent, generated_host
 from simulator.processes import children
 
 _AGENT = """
-import asyncio, gc, json, os, pathlib, sys, time
-os.environ.update(SSL_CERT_FILE=os.devnull, SSL_CERT_DIR=os.devnull)
-import uvloop
+import asyncio, gc, json, pathlib, sys, time
 from agent import app, settings
 from kube.client import access
-from process.runtime import clock, collector, logs
+from process.runtime import clock, collector, entry, logs
 from process.configuration import settings as process_settings
 
 _, folder, host, port, *flags = sys.argv
@@ -39,10 +37,10 @@ async def main():
         settings.Settings, file=pathlib.Path(named[0]) if named else None, environ={},
         prefix="NONE", flags=tuple(one for one in flags if not one.startswith("--config=")))
     logs.configure(chosen.log)
-    entry = access.in_cluster(PLACE, pathlib.Path(folder))
+    found = access.in_cluster(PLACE, pathlib.Path(folder))
     turned = clock.ManualClock(time.time(), turns=4)
     reader, writer = await asyncio.open_unix_connection(f"{folder}/clock")
-    async with collector.running(), app.running(chosen, access=entry, clock=turned) as running:
+    async with collector.running(), app.running(chosen, access=found, clock=turned) as running:
         async for line in reader:
             words = {}
             if line.strip() == b"tell":
@@ -56,7 +54,7 @@ async def main():
                 await turned.advance(float(line))
             writer.write(json.dumps(words).encode() + b"\\n")
 
-with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+with asyncio.Runner(loop_factory=entry.loop_factory(app.LOOP)) as runner:
     runner.run(main())
 """
 _HOUR = 3600
@@ -125,10 +123,10 @@ async def run(arguments: argparse.Namespace) -> list[figures.Figure]:
         logs = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         entered = generated_host.world(arguments.pods, _AGENT, 1)
         host, words = await stack.enter_async_context(entered)
-        folder = Path(words[3])
+        folder = host.folder.parent
         hand = await stack.enter_async_context(_listening(folder))
         if arguments.trace:
-            words[1:1] = ["-X", "tracemalloc=5"]
+            words.insert(1, "PYTHONTRACEMALLOC=5")
         more = agent.words_of(arguments.variant, folder)
         child = await children.start("agent", [*words, *more], logs)
         stack.push_async_callback(child.stop, 20.0)

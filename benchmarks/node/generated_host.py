@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Literal
 
+import yaml
 from aiohttp import web
 
 from api import names as koord_names
@@ -36,21 +37,21 @@ _KINDS = {"NodeMetric", "NodeSLO", "NodeResourceTopology"}
 _CLASSES = ("Burstable", "Burstable", "BestEffort", "Guaranteed")
 _LABELS = {"Burstable": "LS", "BestEffort": "BE", "Guaranteed": "LSR"}
 AGENT = """
-import os, pathlib, sys
-os.environ.update(SSL_CERT_FILE=os.devnull, SSL_CERT_DIR=os.devnull)
-from agent import app, settings
-from kube.client import access
-from process.runtime import entry
+import pathlib, sys
+from cli import main
+from kube.client import access, connect
 
 _, folder, host, port, *words = sys.argv
 PLACE = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}
 
-async def connect(kubeconfig, context):
+async def found(kubeconfig, context):
     return access.in_cluster(PLACE, pathlib.Path(folder))
 
-entry.main("agent", settings.Settings, app.running, words, connect=connect)
+connect.connect = found
+raise SystemExit(main.main(["agent", *words]))
 """
-"""An agent as the chart starts it, but with its service account elsewhere than in `/var/run`."""
+"""An agent as its image starts it, but with its service account elsewhere than in `/var/run`."""
+_MANIFEST = Path(__file__).parents[2] / "deploy" / "manifests" / "common" / "agent.yaml"
 _SLO = {
     "resourceUsedThresholdWithBE": {"enable": True, "cpuSuppressThresholdPercent": 65},
     "cpuBurstStrategy": {"policy": "auto"},
@@ -59,6 +60,19 @@ _SLO = {
         "beClass": {"memoryQOS": {"enable": True, "throttlingPercent": 80}},
     },
 }
+
+
+def manifests() -> list[dict[str, Any]]:
+    """Return the objects that make the agent of the chart."""
+    return [one for one in yaml.safe_load_all(_MANIFEST.read_text(encoding="utf-8")) if one]
+
+
+def chart_environment() -> dict[str, str]:
+    """Return what the chart puts into the environment of the agent, the same on every node."""
+    (daemons,) = (one for one in manifests() if one["kind"] == "DaemonSet")
+    (container,) = daemons["spec"]["template"]["spec"]["containers"]
+    named = {one["name"]: one.get("value") for one in container["env"]}
+    return {name: text for name, text in named.items() if text and not name.startswith("KOORD_")}
 
 
 def _pod(uid: str, kind: str) -> dict[str, Any]:
@@ -107,6 +121,7 @@ class Host:
     ) -> None:
         """On a big one, pods whose cpus are theirs alone are bound to some, as schedulers do."""
         cpus, memory = (BIG_CPUS, _BIG_BYTES) if big else (_CPUS, 128 * _GIB)
+        self.folder = folder
         self.tree = nodefs.HostTree(folder, cpus, memory, version)
         if big:
             self.tree.build(_BIG)
@@ -177,6 +192,7 @@ async def world(
             yield (
                 host,
                 [
+                    "env", *(f"{name}={text}" for name, text in chart_environment().items()),
                     sys.executable, "-c", program, str(folder), str(place.hostname),
                     str(place.port), f"--node-name={_NODE}",
                     f"--host.proc={host.tree.proc}", f"--host.sys={host.tree.sys}",

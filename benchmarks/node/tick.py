@@ -56,7 +56,7 @@ async def measure(pods: int, seconds: int) -> list[tuple[float, float]]:
     """Return milliseconds and those of processor time of each tick after the first ones."""
     async with contextlib.AsyncExitStack() as stack:
         host, words = await stack.enter_async_context(generated_host.world(pods, TIMED, big=True))
-        folder = Path(words[3])
+        folder = host.folder.parent
         runtime, more = stack.enter_context(container_runtime.running(folder, host.pods))
         words += [*agent.words_of(agent.CHART, folder), *more]
         logs = Path(stack.enter_context(tempfile.TemporaryDirectory()))
