@@ -8,9 +8,13 @@ in the network is not moved.
 
 import dataclasses
 from collections.abc import Collection, Mapping
+from typing import Final
 
 from extender.gangs import in_force, rounds
 from extender.gangs.planning import planner
+
+_BINDING_SECONDS: Final = 5.0
+"""How long after a member was offered nodes its bind call may come, which names its place."""
 
 
 class Exchanges:
@@ -18,6 +22,8 @@ class Exchanges:
 
     def __init__(self, parts: in_force.Parts, plans: in_force.PlansInForce) -> None:
         self._parts, self._plans = parts, plans
+        self._offered: dict[str, float] = {}
+        """By uid: when kube-scheduler looked for a node last, on the monotonic clock; in order."""
 
     def offered(self, uid: str, nodes: Collection[str], *, is_bound_by_volumes: bool) -> None:
         """Take in that kube-scheduler looks at these nodes for a member.
@@ -32,6 +38,7 @@ class Exchanges:
         if is_bound_by_volumes:
             plans.change(dataclasses.replace(one, nominated=frozenset(one.slots), refusing=None))
             return
+        self._note(uid)
         slot = one.slots[uid]
         if slot.node in nodes or not rounds.may_move(slot) or not self._is_kept(uid, slot):
             return
@@ -42,6 +49,14 @@ class Exchanges:
         else:
             self._place_anew(one, uid, nodes)
 
+    def _note(self, uid: str) -> None:
+        """Remember when a member was offered nodes, and forget those of long ago."""
+        now = self._parts.clock.monotonic()
+        self._offered.pop(uid, None)
+        self._offered[uid] = now
+        for other in [name for name, at in self._offered.items() if now - at > _BINDING_SECONDS]:
+            del self._offered[other]
+
     def _is_kept(self, uid: str, slot: rounds.Slot) -> bool:
         """Whether a place is kept for a member that is neither assumed nor bound."""
         books = self._parts.books
@@ -49,12 +64,14 @@ class Exchanges:
         return not is_placed and self._plans.holding.kept(uid) == slot.node
 
     def _waits(self, uid: str, slot: rounds.Slot) -> bool:
-        """Whether a member may get another place: it was not refused for want of its present one.
+        """Whether a member may get another place: nothing is under way to its present one.
 
-        What was written of a place must not grow old while it is written.
+        It was not refused for want of that, it is not being bound there, and it is not being
+        written that it is there.
         """
-        is_refused = self._parts.sampling.refused(slot.pod.key) is not None
-        return not is_refused and uid not in self._plans.opening and self._is_kept(uid, slot)
+        if uid in self._plans.opening or uid in self._offered:
+            return False
+        return self._parts.sampling.refused(slot.pod.key) is None and self._is_kept(uid, slot)
 
     def _place_anew(self, one: rounds.Round, uid: str, nodes: Collection[str]) -> None:
         """Let a member have a free place; what it has now is not in its own way."""

@@ -93,6 +93,17 @@ async def test_members_take_the_places_of_others_where_no_node_is_free(stage):
     assert stage.server.nominations == {}
 
 
+async def test_a_member_that_is_about_to_be_bound_keeps_its_place(stage):
+    """kube-scheduler calls bind for it while it asks about the next one already."""
+    await planned(stage, "a")
+    await stage.until(lambda: stage.gated("a") == 0, scheduling=False)
+    first, second = (stage.server.objects["pods"][f"default/a-{number}"] for number in (0, 1))
+    assert await stage.filtered(first, ["n150"]) == ["n150"]
+    assert await stage.filtered(second, ["n150"]) == []
+    await stage.time.advance(10.0)
+    assert await stage.filtered(second, ["n150"]) == ["n150"], "it did not come"
+
+
 async def test_members_with_a_rank_keep_their_places_and_are_nominated(stage):
     kept = await planned(stage, "a", **RANKED)
     await at_rest(stage, "a")
