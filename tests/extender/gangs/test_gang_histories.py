@@ -21,6 +21,8 @@ REST_SECONDS = 400.0
 QUIET_TURNS = 4
 EXAMPLES = hypothesis.settings.default.max_examples
 """Few by default: an example takes as long as some dozens of other ones."""
+LOOKS_AT = st.sampled_from((0, 100, 100))
+"""Nodes at which kube-scheduler is thought to look: 0 is all, and members keep their places."""
 SOME = hypothesis.settings(
     max_examples=6 if EXAMPLES <= 50 else EXAMPLES, stateful_step_count=25, deadline=None
 )
@@ -65,7 +67,11 @@ class Histories(gang_teams.Teams):
 
         self.run(work())
 
-    @stateful.rule(samples=st.booleans(), looks_at=st.sampled_from((0, 1, 100)))
+    @stateful.initialize(samples=st.booleans(), looks_at=LOOKS_AT)
+    def begin_to_sample_nodes(self, samples, looks_at):
+        self.sample_nodes(samples, looks_at)
+
+    @stateful.rule(samples=st.booleans(), looks_at=LOOKS_AT)
     def sample_nodes(self, samples, looks_at):
         self.scheduler.samples = samples
         self.server.looks_at = looks_at
