@@ -71,8 +71,11 @@ def _beside(
     settings: Settings, on: bind.Parts, waits: unschedulable_pods.UnschedulablePods
 ) -> background.Background:
     assert on.figures is not None
+    assert on.events is not None
     parts = requeue.Parts(on.client, on.clock, on.books, on.plugins, waits, on.pods)
-    return background.Background(parts, settings.explanations, settings.nudges, on.figures)
+    return background.Background(
+        parts, settings.explanations, settings.nudges, on.events, on.figures
+    )
 
 
 def _fresh(

@@ -8,6 +8,7 @@ from extender.explain import explanation_controller, explanation_status
 from extender.requeue import requeue
 from extender.settings import ExplanationSettings, NudgeSettings
 from extender.state import records
+from kube.controllers import recorder
 from kube.informers import informer_set, reflector, store
 from process.runtime import metrics, supervise
 
@@ -20,6 +21,7 @@ class Background:
         parts: requeue.Parts,
         explanations: ExplanationSettings,
         waking: NudgeSettings,
+        events: recorder.EventRecorder,
         registry: metrics.Registry,
     ) -> None:
         self._members = informer_set.InformerSet(parts.client, parts.clock)
@@ -35,6 +37,7 @@ class Background:
                 waiting=parts.waiting,
                 pods=parts.pods,
                 questions=questions,
+                events=events,
             ),
             explanations,
             registry,

@@ -23,6 +23,9 @@ _OTHERS: Final[Mapping[event_reasons.Reason, event_reasons.Event]] = {
     "Descheduled": event_reasons.Event(
         "descheduler", "Pod, its owner", "The pod is moved to another node."
     ),
+    "Explained": event_reasons.Event(
+        "extender", "ScheduleExplanation", "The status says why the pod waits."
+    ),
     "FailedCreateReservation": event_reasons.Event(
         "descheduler", "PodMigrationJob", "No Reservation for the new pod could be created."
     ),
@@ -78,6 +81,13 @@ _OTHERS: Final[Mapping[event_reasons.Reason, event_reasons.Event]] = {
     "Pod Level Resctrl": event_reasons.Event(
         "agent", "Pod", "The pod got a share of the last-level cache of its own."
     ),
+    "PodNotJudged": event_reasons.Event(
+        "extender",
+        "ScheduleExplanation",
+        "No node was refused to the pod, so there is nothing to explain.",
+    ),
+    "PodPlaced": event_reasons.Event("extender", "ScheduleExplanation", "The pod has a node."),
+    "PodUnknown": event_reasons.Event("extender", "ScheduleExplanation", "There is no such pod."),
     "Preempted": event_reasons.Event(
         "extender", "Pod", "The pod is evicted for a pod of higher priority."
     ),
@@ -91,6 +101,9 @@ _OTHERS: Final[Mapping[event_reasons.Reason, event_reasons.Event]] = {
         "descheduler",
         "ConfigMap",
         "Moves of a profile do not pay; it only says what it would move.",
+    ),
+    "QuestionRefused": event_reasons.Event(
+        "extender", "ScheduleExplanation", "The question names no pod of its own namespace."
     ),
     "ReservationExpired": event_reasons.Event(
         "descheduler",

@@ -1,7 +1,7 @@
 """ScheduleExplanation: why a pod or a job is not placed."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -113,6 +113,8 @@ class Status(base.Model):
     """When the answer was last confirmed."""
     detailed_explanation: tuple[Detail, ...] = ()
     """The answer by topology domain."""
+    conditions: Annotated[tuple[meta.Condition, ...], Field(max_length=64)] = ()
+    """Current."""
 
 
 class ScheduleExplanation(meta.Object):

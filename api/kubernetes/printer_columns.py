@@ -169,8 +169,10 @@ NETWORK: Final = (
 EXPLANATION: Final = (
     Column("Pod", ".spec.questionObjectKey", description="Namespace and name of the pod"),
     Column("Schedulable", ".status.schedulable", "boolean"),
+    _held("Current", "Whether the answer is there and true"),
     Column("Updated", ".status.lastUpdateTime", "date"),
     _AGE,
+    _reason("Current"),
 )
 GROUP: Final = (
     Column("Phase", ".status.phase", description="The phase of the gang"),

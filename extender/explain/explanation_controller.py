@@ -9,7 +9,7 @@ the pod has a place. The manager removes what has expired.
 import collections
 import dataclasses
 import logging
-from typing import assert_never
+from typing import Final, assert_never
 
 from api import resources
 from domain import fairness
@@ -20,6 +20,7 @@ from extender.settings import ExplanationSettings
 from extender.state import ledger, records
 from kube.client import client as clients
 from kube.client import errors
+from kube.controllers import backoff, recorder
 from kube.informers import store
 from process.runtime import clock as clocks
 from process.runtime import metrics, token_bucket
@@ -27,6 +28,8 @@ from process.runtime import metrics, token_bucket
 logger = logging.getLogger(__name__)
 
 _TICK_SECONDS = 1.0
+_FIRST_PAUSE: Final = 1.0
+_LONGEST_PAUSE: Final = 60.0
 _SLICE = 10
 _MOST_QUESTIONS = 4
 """Objects about one pod that are answered."""
@@ -45,6 +48,7 @@ class Parts:
     waiting: unschedulable_pods.UnschedulablePods
     pods: store.Store[records.PodRecord]
     questions: store.Store[explanation_status.Question]
+    events: recorder.EventRecorder
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -63,6 +67,8 @@ class ExplanationController:
         self._settings = settings
         self._bucket = token_bucket.Bucket(settings.per_second, settings.burst)
         self._told: dict[str, _Told] = {}
+        self._failed = backoff.Failures(parts.clock.monotonic, _FIRST_PAUSE, _LONGEST_PAUSE)
+        """Of writes, by the pod or the question that they are about."""
         self._turns: dict[str, int] = {}
         self._served = 0
         self._about = store.Index(parts.questions, lambda question: (question.pod,))
@@ -118,7 +124,7 @@ class ExplanationController:
 
     async def _explain(self, waiter: unschedulable_pods.UnschedulablePod, now: float) -> bool:
         """Say why a pod waits where that is due; False once the rate is used up."""
-        account = self._due(waiter, now)
+        account = None if self._failed.rests(waiter.request.key) else self._due(waiter, now)
         if account is None:
             return True
         if not self._take(unschedulable_pods.namespace_of(waiter.request.key)):
@@ -128,17 +134,37 @@ class ExplanationController:
 
     async def _correct(self, question: explanation_status.Question, now: float) -> bool:
         """Say where a pod is by now, or why none is explained; False once the rate is used up."""
-        pod = None if question.foreign else self._parts.pods.get(question.pod)
-        if question.foreign and question.message != explanation_status.FOREIGN:
-            status, answer = explanation_status.declined(now), "declined"
-        elif pod is not None and pod.node:
-            status, answer = explanation_status.placed(pod.key, pod.uid, pod.node, now), "placed"
-        else:
+        found = None if self._failed.rests(question.key) else self._correction(question, now)
+        if found is None:
             return True
         if not self._take(question.namespace):
             return False
-        await self._write(question, status, answer)
+        self._failed.note(question.key, written=await self._write(question, *found, now))
         return True
+
+    def _correction(
+        self, question: explanation_status.Question, now: float
+    ) -> tuple[str, dict[str, object], explanation_status.Answer] | None:
+        """Return what a question has to be told beside why its pod waits."""
+        if question.foreign:
+            refusal = explanation_status.REFUSED
+            if (question.message, question.said) == (refusal.message, refusal.reason):
+                return None
+            return "declined", explanation_status.declined(now), refusal
+        pod = self._parts.pods.get(question.pod)
+        if pod is not None and pod.node:
+            status = explanation_status.placed(pod.key, pod.uid, pod.node, now)
+            return "placed", status, explanation_status.located(pod.node)
+        if question.made_here or not self._parts.pods.synced:
+            return None
+        if pod is None:
+            answer = explanation_status.unknown(question.pod)
+        elif not question.message or question.said == "PodUnknown":
+            answer = explanation_status.unjudged(question.pod)
+        else:
+            return None
+        waits = self._parts.waiting.get(question.pod) is not None
+        return None if waits or question.said == answer.reason else ("unknown", {}, answer)
 
     def _due(
         self, waiter: unschedulable_pods.UnschedulablePod, now: float
@@ -171,12 +197,21 @@ class ExplanationController:
         if not about and self._room(unschedulable_pods.namespace_of(key)):
             made = await self._ask(key)
             if made is None:
+                self._failed.note(key, written=False)
                 return
             about = [made]
+        written = True
         for number, question in enumerate(about[:_MOST_QUESTIONS]):
             if number and not self._take(question.namespace):
                 break
-            await self._write(question, explanation_status.refused(account, now), "refused")
+            status, answer = (
+                explanation_status.refused(account, now),
+                explanation_status.explained(account),
+            )
+            written = await self._write(question, "refused", status, answer, now) and written
+        self._failed.note(key, written=written)
+        if not written:
+            return
         self._told[key] = _Told(account.reasons, now)
         self._parts.waiting.changed.discard(key)
 
@@ -195,28 +230,47 @@ class ExplanationController:
         """Make the object about a pod; None where that is not possible now."""
         body = explanation_status.asked(pod, self._settings.ttl_seconds)
         try:
-            await self._parts.client.create(_KIND, body, body["metadata"]["namespace"])
+            made = await self._parts.client.create(_KIND, body, body["metadata"]["namespace"])
         except errors.KubeError as error:
             # Also where it exists and the watch has not shown it yet: later there is an answer.
             logger.info("explanation could not be made pod=%s error=%s", pod, error)
             return None
-        return explanation_status.Question(pod, pod, made_here=True, schedulable=False)
+        return explanation_status.question(made)
 
     async def _write(
-        self, question: explanation_status.Question, body: dict[str, object], answer: str
-    ) -> None:
+        self,
+        question: explanation_status.Question,
+        result: str,
+        body: dict[str, object],
+        answer: explanation_status.Answer,
+        now: float,
+    ) -> bool:
+        """Write a status; return whether it was written."""
         try:
             await self._parts.client.patch(
                 _KIND,
                 question.name,
-                body,
+                explanation_status.answered(question, body, answer, now),
                 namespace=question.namespace,
                 subresource="status",
             )
         except errors.KubeError as error:
             logger.info("explanation could not be written name=%s error=%s", question.key, error)
-            return
-        self._writes.labels(answer).inc()
+            return False
+        self._writes.labels(result).inc()
+        if question.said != answer.reason:
+            self._tell(question, answer)
+        return True
+
+    def _tell(
+        self, question: explanation_status.Question, answer: explanation_status.Answer
+    ) -> None:
+        """Post an event about a question whose answer has another reason than before."""
+        regarding = recorder.Regarding(
+            _KIND.api_version, _KIND.kind, question.name, question.namespace, question.uid
+        )
+        kind: recorder.Kind = "Normal" if answer.holds else "Warning"
+        self._parts.events.event(regarding, kind, answer.reason, answer.message)
 
     def _forget(self) -> None:
         """Forget what was told of pods that wait no more."""
@@ -224,3 +278,4 @@ class ExplanationController:
         for key in [key for key in self._told if waits.get(key) is None]:
             del self._told[key]
             waits.changed.discard(key)
+        self._failed.keep(lambda key: key in self._parts.questions or waits.get(key) is not None)

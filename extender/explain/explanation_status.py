@@ -2,15 +2,18 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from api import names, resources
-from api.koordinator import explanation
+from api.koordinator import event_reasons, explanation
 from api.wire import base, durations
+from domain import conditions
 from extender.explain import refusals
 
+CURRENT: Final = "Current"
+"""Whether the status says why the pod waits, or where it is."""
 MAKER = "koord-extender"
 """Marks the objects that were made here, which also end with their pod."""
 
@@ -26,6 +29,18 @@ class Question(msgspec.Struct, frozen=True, gc=False):
     schedulable: bool
     message: str = ""
     """What it was answered."""
+    uid: str = ""
+    generation: int | None = None
+    conditions: Any = None
+    """``status.conditions`` as they stand."""
+
+    @property
+    def said(self) -> str:
+        """Return the reason why it is current or not; empty while nothing was said."""
+        for one in self.conditions if isinstance(self.conditions, list | tuple) else ():
+            if isinstance(one, Mapping) and one.get("type") == CURRENT:
+                return str(one.get("reason"))
+        return ""
 
     @property
     def namespace(self) -> str:
@@ -44,6 +59,9 @@ class Question(msgspec.Struct, frozen=True, gc=False):
         return self.key.partition("/")[2]
 
 
+Answer = conditions.Condition[event_reasons.Reason]
+"""Whether the answer is current, which an event tells as well."""
+
 FOREIGN = (
     "questionObjectKey names no pod of this namespace: write NAMESPACE/NAME of one; pods of other "
     "namespaces are not explained here"
@@ -52,8 +70,13 @@ FOREIGN = (
 
 def question(raw: Mapping[str, Any]) -> Question | None:
     """Project an object; one that cannot be read asks nothing."""
+    status = base.section(raw, "status")
+    said = status.get("conditions")
     try:
-        read = explanation.read_schedule_explanation(raw)
+        # What somebody made of the conditions must not keep a question from being answered.
+        read = explanation.read_schedule_explanation(
+            {**raw, "status": {**status, "conditions": []}}
+        )
     except base.ReadError:
         return None
     metadata = raw.get("metadata") or {}
@@ -63,6 +86,9 @@ def question(raw: Mapping[str, Any]) -> Question | None:
         made_here=(metadata.get("labels") or {}).get(names.LABEL_CREATED_BY) == MAKER,
         schedulable=read.status.schedulable,
         message=read.status.failed_message,
+        uid=str(metadata.get("uid", "")),
+        generation=metadata.get("generation"),
+        conditions=said,
     )
 
 
@@ -123,6 +149,43 @@ def placed(pod: str, uid: str, node: str, now: float) -> dict[str, Any]:
 def declined(now: float) -> dict[str, Any]:
     """Return the status of a question that is not answered, and why."""
     return _status(now, schedulable=False, failedMessage=FOREIGN, detailedExplanation=[])
+
+
+def answered(
+    question: Question, body: Mapping[str, Any], answer: Answer, now: float
+) -> dict[str, Any]:
+    """Return a status together with whether it is current."""
+    said = conditions.merged(
+        question.conditions, [answer], now, types=(CURRENT,), generation=question.generation
+    )
+    return {"status": {**body.get("status", {}), **({} if said is None else {"conditions": said})}}
+
+
+def explained(account: refusals.Account) -> Answer:
+    """Return that it is said why a pod waits; the figures stand in the status."""
+    return Answer(CURRENT, True, "Explained", f"{len(account.groups)} reasons are given")
+
+
+def located(node: str) -> Answer:
+    """Return that a pod found its place."""
+    return Answer(CURRENT, True, "PodPlaced", f"the pod is placed on {node}")
+
+
+REFUSED: Final[Answer] = Answer(CURRENT, False, "QuestionRefused", FOREIGN)
+
+
+def unknown(pod: str) -> Answer:
+    """Return that there is no pod; an answer from before stays."""
+    return Answer(CURRENT, False, "PodUnknown", f"there is no pod {pod} now")
+
+
+def unjudged(pod: str) -> Answer:
+    """Return that nothing can be said of a pod that waits."""
+    note = (
+        f"no node was refused to pod {pod}: kube-scheduler has not asked about it yet, or refuses "
+        "it by itself; its condition PodScheduled says more"
+    )
+    return Answer(CURRENT, False, "PodNotJudged", note)
 
 
 def _status(now: float, **fields: Any) -> dict[str, Any]:

@@ -192,6 +192,8 @@ class ApiServer:
         self.fault = None
         self.bindings = []
         self.events = []
+        self.faults = 0
+        """How many writes were answered with the fault."""
         self.lists = []
         self.late = None
         self.echo = True
@@ -326,6 +328,7 @@ class ApiServer:
 
     async def _create(self, request):
         if self.fault == "create":
+            self.faults += 1
             return web.json_response({"code": 403, "message": "no"}, status=403)
         plural, body = request.path.rpartition("/")[2], await request.json()
         if self._key(body) in self.objects[plural]:
@@ -337,6 +340,7 @@ class ApiServer:
         """Merge into an object; a uid in the patch has to be the object's."""
         own = request.path.endswith("/pods/koord-extender")
         if self.fault == "patch" and not own:
+            self.faults += 1
             return web.json_response({"code": 500, "message": "no"}, status=500)
         parts = request.path.strip("/").removesuffix("/status").split("/")
         plural, key = parts[-2], f"{parts[-3]}/{parts[-1]}"

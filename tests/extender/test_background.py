@@ -43,6 +43,22 @@ class Beside(running_extender.Extender):
     def message(self, name, namespace="default"):
         return self.explanation(name, namespace).get("status", {}).get("failedMessage", "")
 
+    def current(self, name, namespace="default"):
+        facts = self.explanation(name, namespace).get("status", {}).get("conditions")
+        if not isinstance(facts, list):
+            return None
+        (found,) = facts
+        return found["status"], found["reason"]
+
+    def told(self, name):
+        """Return the reasons of the events about an explanation, in their order."""
+        return [
+            event["reason"]
+            for event in self.server.events
+            if (event["regarding"]["kind"], event["regarding"]["name"])
+            == ("ScheduleExplanation", name)
+        ]
+
     def report(self, cpu, updated=LATER):
         self.server.put("nodemetrics", self.make.metric("n1", cpu=cpu, updated=updated))
 
@@ -71,10 +87,15 @@ async def test_a_pod_that_waits_is_explained_in_an_object_of_its_own(beside):
     assert found["spec"] == {"questionObjectKey": "default/p", "ttl": "1h0m0s"}
     assert found["metadata"]["labels"] == {names.LABEL_CREATED_BY: "koord-extender"}
     assert "nearest miss n1: cpu: 100 of 128 is used or expected" in beside.message("p")
+    (current,) = found["status"]["conditions"]
+    assert (current["status"], current["reason"]) == ("True", "Explained")
+    await beside.until(lambda: beside.told("p") == ["Explained"])
     # It is confirmed every minute.
     before = found["status"]["lastUpdateTime"]
     await beside.time.advance(70)
     await beside.until(lambda: beside.explanation("p")["status"]["lastUpdateTime"] > before)
+    assert beside.explanation("p")["status"]["conditions"] == [current]
+    assert beside.told("p") == ["Explained"]
 
 
 async def test_a_placed_pod_is_told_where_it_is(beside):
@@ -85,18 +106,25 @@ async def test_a_placed_pod_is_told_where_it_is(beside):
     (domain,) = beside.explanation("p")["status"]["detailedExplanation"]
     (place,) = domain["scheduleExplanation"]["feasibleSchedulingResult"]
     assert (place["name"], place["nodeName"]) == ("p", "n1")
+    assert beside.current("p") == ("True", "PodPlaced")
+    await beside.until(lambda: beside.told("p") == ["Explained", "PodPlaced"])
     assert len(beside.app.answers.waits) == 0
 
 
 @pytest.mark.parametrize("fault", ["create", "patch"])
-async def test_what_cannot_be_written_now_is_written_later(beside, fault):
+async def test_what_cannot_be_written_now_is_tried_again_soon_and_less_and_less(beside, fault):
     beside.server.fault = fault
     await beside.filter("p")
     await beside.time.advance(10)
     assert not beside.message("p")
+    tries = beside.server.faults
+    assert 2 <= tries <= 6
+    await beside.time.advance(40)
+    assert beside.server.faults - tries <= 4, "back-off"
     beside.server.fault = None
-    await beside.time.advance(70)
+    start = beside.time.monotonic()
     await beside.until(lambda: beside.message("p"))
+    assert beside.time.monotonic() - start < 60
 
 
 async def test_other_reasons_are_told_at_once(beside):
@@ -127,6 +155,31 @@ async def test_what_a_person_asks_is_answered_in_place(beside):
     await beside.filter("p")
     await beside.until(lambda: beside.message("why"))
     assert beside.explanation("p") == {}
+
+
+async def test_a_question_about_a_pod_that_nobody_judged_says_so(beside):
+    beside.server.put("scheduleexplanations", question("why", "default", "default/p"))
+    await beside.until(lambda: beside.current("why") == ("False", "PodUnknown"))
+    beside.server.put("pods", beside.make.pod("p"))
+    await beside.until(lambda: beside.current("why") == ("False", "PodNotJudged"))
+    version = beside.explanation("why")["metadata"]["resourceVersion"]
+    await beside.time.advance(70)
+    assert beside.explanation("why")["metadata"]["resourceVersion"] == version
+    await beside.filter("p")
+    await beside.until(lambda: beside.current("why") == ("True", "Explained"))
+    beside.server.delete("pods", "default/p")
+    await beside.until(lambda: beside.current("why") == ("False", "PodUnknown"))
+    assert beside.message("why"), "what was true before stays"
+    # The last one repeats the first, so that it is counted in it.
+    assert beside.told("why") == ["PodUnknown", "PodNotJudged", "Explained"]
+
+
+async def test_conditions_of_any_shape_are_put_right(beside):
+    asked = question("why", "default", "default/p")
+    asked["status"] = {"conditions": {"type": "Current"}}
+    beside.server.put("scheduleexplanations", asked)
+    await beside.filter("p")
+    await beside.until(lambda: beside.current("why") == ("True", "Explained"))
 
 
 def question(name, namespace, about, **labels):
