@@ -47,6 +47,8 @@ LABEL_DEVICES_TIMESTAMP: Final = "koord.sh/devices-timestamp"
 ANNOTATION_WITHDRAWN: Final = "koord.sh/withdrawn"
 ANNOTATION_ADMISSION: Final = "koord.sh/admission"
 ANNOTATION_SCHEDULERS: Final = "koord.sh/schedulers"
+ANNOTATION_CONDITIONS: Final = "koord.sh/conditions"
+"""On a NodeResourceTopology, which has no status: its conditions, as a list in JSON."""
 LABEL_STAND_IN: Final = "koord.sh/reservation-stand-in"
 """On the pod that stands in for a Reservation while kube-scheduler places it: the name of the
 Reservation, or `sha256-` and a digest of it where it is no value of a label."""

@@ -34,6 +34,7 @@ from manager.reservations import controller as reservation
 from manager.reservations import term as reserving
 from manager.settings import LeaderElectionSettings, Settings
 from manager.topology import controller as topology_status
+from manager.topology import node_topologies
 from manager.topology import term as networking
 from process.configuration import features
 from process.http import health, running_process, server
@@ -106,6 +107,11 @@ class _Watched:
         )
         self.reserving = _reservations(api, self.term, settings, clock, figures)
         self.networks = _networks(api, self.term, settings, clock, figures)
+        self._topologies: node_topologies.NodeTopologies | None = None
+        if settings.is_on(node_topologies.NAME):
+            self._topologies = node_topologies.NodeTopologies(
+                self.term.all_topologies, self.term.nodes, clock, figures
+            )
         self.gangs = _gangs(api, self.term, settings, clock, figures)
         self._sums = _daily_sums(self.term, settings, clock)
         self.recommending = _recommendations(api, self.first, settings, clock)
@@ -140,6 +146,8 @@ class _Watched:
         tasks.start("devices", lambda: self.devices.run(writer))
         if (placing := self.reserving) is not None:
             tasks.start("reservations", lambda: placing.run(writer, reader))
+        if (topologies := self._topologies) is not None:
+            tasks.start("node-topologies", lambda: topologies.run(writer))
         if (networks := self.networks) is not None:
             tasks.start("topology", lambda: networks.run(writer))
         if (repairing := self.gangs) is not None:

@@ -22,6 +22,7 @@ CONTROLLERS = (
     "recommendation",
     "reservation",
     "topologystatus",
+    "nodetopology",
     "podgroup",
     "dailysums",
 )

@@ -1,13 +1,13 @@
 """What the leader does during one term: its stores, its controllers, and who follows what."""
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from api import resources
 from api.kubernetes import core
 from kube.controllers import controller, workqueue
-from kube.informers import informer_set, pod_informer, reflector, store
+from kube.informers import informer_set, pod_informer, reflector, shared_store, store
 from manager.admission import plan as admission
 from manager.cluster_settings import controller as cluster_settings
 from manager.cluster_settings import effective
@@ -73,8 +73,18 @@ class Watched:
                 from_cache=False,
             )
         )
-        self.topologies = members.add(
-            reflector.Projection(resources.NODE_RESOURCE_TOPOLOGIES, dict, inventory.read_topology)
+        self.all_topologies: shared_store.SharedStore[Mapping[str, Any]] = (
+            shared_store.SharedStore()
+        )
+        """Of which every capability that needs NodeResourceTopologies takes its view."""
+        members.add(
+            reflector.Projection(
+                resources.NODE_RESOURCE_TOPOLOGIES, dict, self.all_topologies.project
+            ),
+            self.all_topologies,
+        )
+        self.topologies: store.Store[inventory.Topology] = self.all_topologies.view(
+            inventory.read_topology
         )
         self.devices = members.add(
             reflector.Projection(resources.DEVICES, dict, inventory.read_devices, grants=True)

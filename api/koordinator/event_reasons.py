@@ -97,6 +97,8 @@ Reason = Literal[
     "SharedNames",
     "Timeout",
     "TooManyDomains",
+    "TopologyAccepted",
+    "TopologyUnreadable",
     "Unattended",
     "Unschedulable",
     "UpdateQuotaFailed",
@@ -107,6 +109,7 @@ Reason = Literal[
     "WouldPreempt",
     "WouldReclaimQuota",
     "WouldRestartGang",
+    "ZonesEmpty",
     "evictPodFail",
     "evictPodSuccess",
 ]

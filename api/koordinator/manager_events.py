@@ -74,7 +74,7 @@ MEANINGS: Final[Mapping[event_reasons.Reason, tuple[str, str]]] = {
         "ElasticQuotaProfile",
         "No node carries the labels, so the quota guarantees nothing.",
     ),
-    "NoSuchNode": ("NodeSLO, NodeMetric", "There is no node of this name."),
+    "NoSuchNode": ("NodeSLO, NodeMetric, NodeResourceTopology", "There is no node of this name."),
     "NodesInside": ("ClusterNetworkTopology", "Every node has a place in the network."),
     "NodesOutside": ("ClusterNetworkTopology", "Some nodes lack a label of a layer."),
     "NodesSelected": ("ElasticQuotaProfile", "The profile selects nodes."),
@@ -141,6 +141,11 @@ MEANINGS: Final[Mapping[event_reasons.Reason, tuple[str, str]]] = {
         "ClusterNetworkTopology",
         "The status leaves domains out because there are too many.",
     ),
+    "TopologyAccepted": ("NodeResourceTopology", "The zones of the node count."),
+    "TopologyUnreadable": (
+        "NodeResourceTopology",
+        "The object cannot be read; the message says why.",
+    ),
     "UpdateQuotaFailed": ("ElasticQuotaProfile", "The quota of the profile could not be updated."),
     "ValueOutOfRange": (
         "ConfigMap",
@@ -157,4 +162,5 @@ MEANINGS: Final[Mapping[event_reasons.Reason, tuple[str, str]]] = {
     ),
     "WouldReclaimQuota": ("Pod", "In observe mode: borrowers would be evicted for this pod."),
     "WouldRestartGang": ("PodGroup, its owner, Pod", "In observe mode: the gang would restart."),
+    "ZonesEmpty": ("NodeResourceTopology", "No zone says how much CPU or memory it has."),
 }

@@ -210,4 +210,10 @@ TOPOLOGY: Final = (
     Column("Policy", ".topologyPolicies[0]", description="Policy of the kubelet"),
     Column("First zone", ".zones[0].name"),
     _AGE,
+    Column(
+        "Conditions",
+        f".metadata.annotations.{names.ANNOTATION_CONDITIONS.replace('.', chr(92) + '.')}",
+        description="Whether its zones count, as JSON",
+        wide=True,
+    ),
 )

@@ -155,6 +155,7 @@ def policies():
             ],
             "labels": [*accelerators.LABELS],
         },
+        "topologies": {"conditions": names.ANNOTATION_CONDITIONS},
         "deviceDaemon": {
             "labels": [*device_daemon_output.LABELS],
             "annotations": [*device_daemon_output.ANNOTATIONS],

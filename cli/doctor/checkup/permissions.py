@@ -136,6 +136,8 @@ NEEDS: Final = {
         *(Need(_SLO, f"{plural}/status", ("patch",)) for plural in ("nodemetrics", "nodeslos")),
         Need(_SCHEDULING, "scheduleexplanations", (*WATCH, "delete")),
         Need("quota.koordinator.sh", "elasticquotaprofiles", (*WATCH, "patch")),
+        Need("quota.koordinator.sh", "elasticquotaprofiles/status", ("patch",)),
+        Need("config.koordinator.sh", "clustercolocationprofiles/status", ("patch",)),
         Need("scheduling.sigs.k8s.io", "elasticquotas", (*WATCH, "create", "patch")),
         Need("scheduling.sigs.k8s.io", "podgroups", (*WATCH, "patch")),
         Need("scheduling.k8s.io", "podgroups", WATCH),
