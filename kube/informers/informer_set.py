@@ -31,6 +31,8 @@ class InformerSet:
         self._pace = pace
         self._stale_seconds = stale_seconds
         self._reflectors: list[reflectors.Reflector[Any]] = []
+        self._are_current = False
+        """Whether all were when that was asked last, and none has lost its watch since."""
 
     @property
     def members(self) -> tuple[reflectors.Reflector[Any], ...]:
@@ -42,12 +44,16 @@ class InformerSet:
     ) -> stores.Store[T]:
         """Add a store before the start; listen to it before the start, too."""
         store: stores.Store[T] = stores.Store() if into is None else into
-        self._reflectors.append(
-            reflectors.Reflector(
-                self._client, projection, store, self._clock, rng=self._rng, pace=self._pace
-            )
+        added = reflectors.Reflector(
+            self._client, projection, store, self._clock, rng=self._rng, pace=self._pace
         )
+        added.contact.on_loss = self._lost
+        self._reflectors.append(added)
+        self._lost()
         return store
+
+    def _lost(self) -> None:
+        self._are_current = False
 
     def of(self, store: stores.Store[T]) -> reflectors.Reflector[T]:
         """Return what keeps a store true."""
@@ -65,8 +71,9 @@ class InformerSet:
 
     def health(self) -> str | None:
         """Return which stores are not to be trusted now and why, None when all are true."""
-        if all(map(_is_current, self._reflectors)):
-            # Asked with every call: the usual answer comes without a look at the details.
+        # Asked with every call: the usual answer comes without a look at each of them.
+        self._are_current = self._are_current or all(map(_is_current, self._reflectors))
+        if self._are_current:
             return None
         return _joined(
             self._unlisted(reflector) or self._silent(reflector) for reflector in self._reflectors

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+from collections.abc import Callable
 from typing import Final
 
 from kube.client import errors
@@ -30,6 +31,8 @@ class WatchHealth:
         self._unknown_since: float | None = None
         self.missing = False
         """Whether the API server does not know the resource, for long enough to be believed."""
+        self.on_loss: Callable[[], None] = lambda: None
+        """Called whenever the watch may have ceased to be well."""
 
     @property
     def unconfirmed(self) -> float:
@@ -114,12 +117,14 @@ class WatchHealth:
         self._failures = 1 if is_news else self._failures + 1
         self._kind = kind
         self._error = str(error)
+        self.on_loss()
 
     def closed(self) -> None:
         """Note that no watch is open."""
         if self._connected:
             self._confirmed = self._clock.monotonic()
         self._connected = False
+        self.on_loss()
 
     def silent(self) -> bool:
         """Return whether the present stream has told nothing since it was opened."""

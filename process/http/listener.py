@@ -14,8 +14,6 @@ from process.http import connections, fast_path
 _logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.02
-_MOST_AT_ONCE = 64
-"""Accepted before others may run."""
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _EXHAUSTED_SECONDS = 0.1
 
@@ -112,21 +110,23 @@ class Listener:
             asyncio.get_running_loop().add_reader(sock.fileno(), self._take, sock)
 
     def _take(self, sock: socket.socket) -> None:
-        """Accept who has dialled."""
-        for _ in range(_MOST_AT_ONCE):
-            try:
-                one, address = sock.accept()
-            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-                return
-            except OSError as error:
-                if error.errno not in _EXHAUSTED:
-                    raise
-                _logger.warning("cannot accept connections reason=%s", error)
-                loop = asyncio.get_running_loop()
-                loop.remove_reader(sock.fileno())
-                loop.call_later(_EXHAUSTED_SECONDS, self._look, sock)
-                return
-            self._admit(one, str(address[0]))
+        """Accept one who has dialled; for the next one the loop calls again, after others.
+
+        To ask whether there is a next one costs more than that call.
+        """
+        try:
+            one, address = sock.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return
+        except OSError as error:
+            if error.errno not in _EXHAUSTED:
+                raise
+            _logger.warning("cannot accept connections reason=%s", error)
+            loop = asyncio.get_running_loop()
+            loop.remove_reader(sock.fileno())
+            loop.call_later(_EXHAUSTED_SECONDS, self._look, sock)
+            return
+        self._admit(one, str(address[0]))
 
     def _admit(self, one: socket.socket, address: str) -> None:
         assert self._spawn is not None

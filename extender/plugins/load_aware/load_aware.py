@@ -98,10 +98,13 @@ class LoadAware:
             free = (_NEVER, 0, *(_NEVER,) * self._width)
             return (*free, *free, 0, *total, *zero, *zero)
         profile, sums = self._profile(facts), self._sums(report, facts)
-        prod_limits = self._limits(profile, report, sums, total, prod=True)
-        other_limits = self._limits(profile, report, sums, total, prod=False)
-        prod_base = self._score_base(report, sums, prod=True)
-        other_base = self._score_base(report, sums, prod=False)
+        prod_limits = other_limits = self._limits(profile, report, sums, total, prod=False)
+        prod_base = other_base = self._score_base(report, sums, prod=False)
+        # Most often nothing holds for prod pods alone.
+        if profile.prod.active():
+            prod_limits = self._limits(profile, report, sums, total, prod=True)
+        if self._arguments.score_prod_usage:
+            prod_base = self._score_base(report, sums, prod=True)
         scored_until = 0 if report.usage is None else self._fresh_until(report)
         return (*prod_limits, *other_limits, scored_until, *total, *prod_base, *other_base)
 
