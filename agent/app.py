@@ -119,6 +119,7 @@ async def _running(
         _add_checks(checks, store, parts, sender)
         beyond = effects.Outward(kube, clock, _place(settings), figures, parts.loop)
         beyond.add_checks(checks)
+        sender.scorecard = beyond.scores.today
         here = _attendance(settings, access, clock, parts)
         here.begin(figures, checks, beyond.tell_gap)
         parts.looked = (lambda: beyond.looked(parts.interference()), here.tick)

@@ -56,6 +56,8 @@ class Reporter:
         self._failures = 0
         self.reported_at: float | None = None
         self.problem = "no report sent yet"
+        self.scorecard: Callable[[], Mapping[str, object] | None] = lambda: None
+        """What the agent did today, which goes along with a report."""
 
     async def step(
         self,
@@ -86,6 +88,8 @@ class Reporter:
         if body is None:
             self.problem = "no usage of the node measured yet"
             return False
+        if (card := self.scorecard()) is not None:
+            body["scorecard"] = card
         try:
             await self._write(resources.NODE_METRICS, {"status": body})
         except errors.KubeError as error:

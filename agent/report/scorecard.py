@@ -21,7 +21,12 @@ OTHERS: Final = "(others)"
 WRITTEN, WOULD_WRITE = "written", "would have written"
 EVICTED, WOULD_EVICT = "evicted", "would have evicted"
 FOREIGN, CONFLICT = "given up", "conflict"
-_FIGURES: Final = ("seconds", "overSeconds", "knownSeconds", "heldSeconds", "heldCoreSeconds")
+_FIGURES: Final = (
+    "seconds", "overSeconds", "knownSeconds", "heldSeconds", "heldCoreSeconds", "enforcedSeconds",
+    "enforcedHeldCoreSeconds", "measuredPodSeconds", "throttledPodSeconds",
+)  # fmt: skip
+MOST_STRATEGIES: Final = 16
+"""Strategies whose evictions are reported."""
 _VERSION: Final = 1
 _AT_ITS_LIMIT: Final = 0.95
 """What of its limit work uses that would use more."""
@@ -51,6 +56,12 @@ class Second(NamedTuple):
     """Whether best effort is, or would be, at its limit."""
     held_cores: float = 0.0
     """Cores that best effort would use, or asks for, beyond what it gets."""
+    enforced: bool = False
+    """Whether suppression is enforced; else it is only observed."""
+    measured: int = 0
+    """Online pods of which throttling is measured."""
+    throttled: float = 0.0
+    """The sum of the shares of periods in which they are throttled."""
 
 
 def second(
@@ -61,19 +72,32 @@ def second(
     Where suppression is only observed, what best effort uses beyond what it would be allowed is
     held back; where it is enforced, what it asks for and does not get while it is at its limit.
     """
+    shares = list(_throttled(picture))
+    seen = Second(
+        seconds, _over(picture), enforced=enforced, measured=len(shares), throttled=sum(shares)
+    )
     allowed_milli = None if suppress is None else suppress.figures.get("allowed-milli")
-    over, wanted = _over(picture), [pod for pod in picture.pods if pod.best_effort]
+    wanted = [pod for pod in picture.pods if pod.best_effort]
     if allowed_milli is None or not wanted:
-        return Second(seconds, over)
+        return seen
     allowed, used = allowed_milli / 1000, sum(pod.usage.cpu or 0.0 for pod in wanted)
     bound = used >= allowed * _AT_ITS_LIMIT
     if not bound:
-        return Second(seconds, over)
+        return seen
     asked = used
     if enforced:
         batch = (resources.pod_requests(pod.pod).get(names.BATCH_CPU, 0) for pod in wanted)
         asked, allowed = sum(batch) / 1000, used
-    return Second(seconds, over, bound, max(0.0, asked - allowed))
+    return seen._replace(bound=bound, held_cores=max(0.0, asked - allowed))
+
+
+def _throttled(picture: state.NodeState) -> Iterator[float]:
+    """Yield of every online pod that is measured the share of its worst container."""
+    for pod in picture.pods:
+        if not pod.best_effort:
+            shares = [one.throttled for one in pod.containers if one.throttled is not None]
+            if shares:
+                yield max(shares)
 
 
 def _over(picture: state.NodeState) -> bool | None:
@@ -112,6 +136,12 @@ class Day:
         if second.bound:
             figures["heldSeconds"] += seconds
             figures["heldCoreSeconds"] += seconds * second.held_cores
+            if second.enforced:
+                figures["enforcedHeldCoreSeconds"] += seconds * second.held_cores
+        if second.enforced:
+            figures["enforcedSeconds"] += seconds
+        figures["measuredPodSeconds"] += seconds * second.measured
+        figures["throttledPodSeconds"] += seconds * second.throttled
 
     def count(self, about: About, outcome: str) -> None:
         """Add one outcome."""
@@ -148,6 +178,40 @@ class Day:
             found[f"{name}Pods"] = online + self.pods(outcome, online=False)
             found[f"{name}OnlinePods"] = online
         return {name: round(value, 3) for name, value in found.items()}
+
+    def as_status(self) -> dict[str, Any]:
+        """Return the day as a NodeMetric carries it: a few numbers, however much happened."""
+        told = self.summary()
+        held, enforced = told["heldCoreSeconds"], told["enforcedHeldCoreSeconds"]
+        whole = {
+            "seconds": told["seconds"],
+            "enforcedSeconds": told["enforcedSeconds"],
+            "knownSeconds": told["knownSeconds"],
+            "overSeconds": told["overSeconds"],
+            "atLimitSeconds": told["heldSeconds"],
+            "suppressedCoreSeconds": enforced,
+            "wouldSuppressCoreSeconds": held - enforced,
+            "measuredPodSeconds": told["measuredPodSeconds"],
+            "throttledPodSeconds": told["throttledPodSeconds"],
+            "evictedPods": told["evictedPods"],
+            "evictedOnlinePods": told["evictedOnlinePods"],
+            "wouldEvictPods": told["wouldEvictPods"],
+            "wouldEvictOnlinePods": told["wouldEvictOnlinePods"],
+        }
+        numbers = {name: max(round(value), 0) for name, value in whole.items()}
+        return {"date": self.date, **numbers, "evictions": list(self._evictions())}
+
+    def _evictions(self) -> Iterator[dict[str, Any]]:
+        """Yield how often each strategy evicted, those that did so most."""
+        found: dict[str, dict[str, int]] = {}
+        names_of = {EVICTED: "evicted", WOULD_EVICT: "wouldEvict"}
+        for (about, outcome), number in self.counts.items():
+            if (name := names_of.get(outcome)) is not None:
+                row = found.setdefault(about.strategy, dict.fromkeys(names_of.values(), 0))
+                row[name] += number
+        most = sorted(found.items(), key=lambda item: (-sum(item[1].values()), item[0]))
+        for strategy, row in sorted(most[:MOST_STRATEGIES]):
+            yield {"strategy": strategy, **row}
 
     def as_json(self) -> dict[str, Any]:
         """Return the day as it is served."""
@@ -198,7 +262,8 @@ def _day(body: Mapping[str, Any]) -> Day:
         raise ScoreError(f"of version {body['version']}")
     found = Day(str(body["date"]))
     for name in _FIGURES:
-        found.figures[name] = float(body["figures"][name])
+        # An earlier release did not count everything.
+        found.figures[name] = float(body["figures"].get(name, 0.0))
     for strategy, namespace, quality, outcome, number in body["counts"][: MOST_ROWS * 2]:
         about = About(str(strategy), str(namespace), str(quality))
         found.counts[about, str(outcome)] = int(number)

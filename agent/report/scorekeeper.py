@@ -95,6 +95,10 @@ class Scorekeeper:
         if self._day is not None:
             self._write(self._day.date, self._day.written())
 
+    def today(self) -> dict[str, Any] | None:
+        """Return the present day as a NodeMetric carries it; None before the first look."""
+        return None if self._day is None else self._day.as_status()
+
     def days(self, most: int = scorecard.KEEP_DAYS) -> list[dict[str, Any]]:
         """Return the latest days, newest first."""
         today = self._day

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from api.wire import untrusted
+from domain.daily_sums import effects
 
 KEY: Final = "days.json"
 """Where they stand in the data of the ConfigMap."""
@@ -84,6 +85,8 @@ class Day(msgspec.Struct, frozen=True):
     date: str
     cluster: Cluster = Cluster()
     teams: Mapping[str, Team] = {}
+    agents: effects.Effects = effects.NOTHING
+    """What agents did."""
 
 
 class Rates(msgspec.Struct, frozen=True):
@@ -101,8 +104,20 @@ def added(days: Iterable[Day], date: str, rates: Rates, seconds: float) -> tuple
     for name, team in rates.teams.items():
         teams[name] = teams.get(name, Team()).plus(team.times(seconds))
     cluster = day.cluster.plus(rates.cluster.times(seconds))
-    kept[date] = Day(date, cluster, _bounded(teams))
+    kept[date] = Day(date, cluster, _bounded(teams), day.agents)
     return tuple(kept[one] for one in sorted(kept)[-MOST_DAYS:])
+
+
+def effects_of(days: Iterable[Day], date: str) -> effects.Effects:
+    """Return what agents did on one of the days."""
+    return next((one.agents for one in days if one.date == date), effects.NOTHING)
+
+
+def with_effects(days: Iterable[Day], date: str, did: effects.Effects) -> tuple[Day, ...]:
+    """Say what agents did on one of the days."""
+    return tuple(
+        msgspec.structs.replace(one, agents=did) if one.date == date else one for one in days
+    )
 
 
 def _bounded(teams: Mapping[str, Team]) -> dict[str, Team]:
@@ -129,7 +144,7 @@ def _rounded(day: Day) -> Day:
     teams = {
         name: Team(*(round(part, 1) for part in _parts(team))) for name, team in day.teams.items()
     }
-    return Day(day.date, cluster, teams)
+    return Day(day.date, cluster, teams, day.agents.rounded())
 
 
 def read(data: Mapping[str, str] | None) -> tuple[Day, ...]:

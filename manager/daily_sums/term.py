@@ -7,11 +7,11 @@ from typing import Final
 from api import names, resources
 from api.kubernetes import core
 from api.wire import durations, untrusted
-from domain.daily_sums import sums
+from domain.daily_sums import effects, sums
 from kube.client import client as clients
 from kube.client import errors
 from kube.informers import shared_store, store
-from manager.daily_sums import rates
+from manager.daily_sums import rates, scorecards
 from manager.model import projections
 from process.runtime import clock as clocks
 
@@ -20,6 +20,7 @@ PERIOD_SECONDS: Final = 60.0
 """Between two looks."""
 WRITE_SECONDS: Final = 300.0
 """Between two writes; what was added since is lost when a replica ends."""
+_NODES_A_STEP: Final = 500
 _MANAGER: Final = "koord-manager-daily-sums"
 
 logger = logging.getLogger(__name__)
@@ -44,6 +45,7 @@ class DailySums:
     async def run(self, writes: clients.Client) -> None:
         """Work until cancelled; nodes and pods are listed before."""
         days: tuple[sums.Day, ...] | None = None
+        today: scorecards.Today | None = None
         stop = self._pods.listen(self._changed)
         self._evicted.clear()
         looked = written = self._clock.monotonic()
@@ -60,6 +62,10 @@ class DailySums:
                 looked = now
                 date = durations.moment(self._clock.now())[:10]
                 days = sums.added(days, date, await self._look(), seconds)
+                if today is None or today.date != date:
+                    today = scorecards.Today(date, sums.effects_of(days, date))
+                if self._nodes.synced and self._reports.synced:
+                    days = sums.with_effects(days, date, await self._did(today))
                 if now - written >= WRITE_SECONDS and await self._write(writes, days):
                     written = now
         finally:
@@ -84,6 +90,18 @@ class DailySums:
                 await asyncio.sleep(0)
         evicted, self._evicted = self._evicted, {}
         return counting.rates(evicted)
+
+    async def _did(self, today: scorecards.Today) -> effects.Effects:
+        """Add up what agents say that they did today, and let others work in between."""
+        now = self._clock.now()
+        for number, node in enumerate(list(self._nodes.values())):
+            report = self._report(node.name)
+            if report is not None:
+                cores = (node.capacity or node.allocatable).cpu / 1000
+                today.take(node.name, report.scorecard, cores, now)
+            if number % _NODES_A_STEP == _NODES_A_STEP - 1:
+                await asyncio.sleep(0)
+        return today.whole()
 
     def _report(self, node: str) -> projections.Report | None:
         metric = self._reports.get(node)

@@ -15,6 +15,7 @@ from api.koordinator.metrics import nodemetric
 from api.kubernetes import core
 from api.wire import quantity
 from domain.cpus import cpulists
+from domain.daily_sums import effects
 from domain.devices import pod_holdings
 from domain.devices.requests import accelerators, network
 from domain.lending import colocation, node_capability
@@ -107,6 +108,8 @@ class Report(msgspec.Struct, frozen=True, gc=False):
     """Use of the whole node; None unless both cpu and memory are reported."""
     reclaimable: colocation.Amount = colocation.NOTHING
     """What online pods have requested and are predicted not to use."""
+    scorecard: effects.Card | None = None
+    """What the agent says that it did today; nothing of it is checked."""
     measured: bool = True
     """Whether the report holds any figures of the node."""
     containers: dict[str, dict[str, colocation.Amount]] = {}
@@ -243,6 +246,7 @@ def report(raw: Mapping[str, Any], asked: Container[str] = ()) -> Report:
         prod_hosts=hosts[qos.Band.PROD],
         usage=_complete(node.node_usage) if node else None,
         reclaimable=_usage(predicted.resource) if predicted else colocation.NOTHING,
+        scorecard=effects.card(status.scorecard),
         measured=node is not None,
         containers={
             f"{pod.pod_ref.namespace}/{pod.pod_ref.name}": {

@@ -142,6 +142,52 @@ class ContainersMetric(base.Model):
     """Its containers."""
 
 
+class EvictionCount(base.Model):
+    """Evictions of one strategy of the agent."""
+
+    strategy: base.Text = ""
+    """Which one."""
+    evicted: base.Int64 = 0
+    """How often it evicted a pod."""
+    would_evict: base.Int64 = 0
+    """How often it would have, where it only observes."""
+
+
+class Scorecard(base.Model):
+    """What the agent did so far on one day, or would have done where it only observes."""
+
+    date: base.Text = ""
+    """The day of UTC, such as 2026-01-31."""
+    seconds: base.Int64 = 0
+    """How long the agent watched the node."""
+    enforced_seconds: base.Int64 = 0
+    """How long of it suppression was enforced; it was only observed in the rest."""
+    known_seconds: base.Int64 = 0
+    """How long it was known whether the node uses more cpu than the threshold."""
+    over_seconds: base.Int64 = 0
+    """How long the node used more cpu than the threshold of suppression."""
+    at_limit_seconds: base.Int64 = 0
+    """How long best-effort work was at its limit, or would have been."""
+    suppressed_core_seconds: base.Int64 = 0
+    """Core-seconds that best-effort work asked for and did not get."""
+    would_suppress_core_seconds: base.Int64 = 0
+    """Core-seconds that it used and would not have got, while suppression was only observed."""
+    measured_pod_seconds: base.Int64 = 0
+    """Seconds of online pods of which throttling was measured."""
+    throttled_pod_seconds: base.Int64 = 0
+    """The same times the share of periods in which they were throttled."""
+    evicted_pods: base.Int64 = 0
+    """Pods that were evicted."""
+    evicted_online_pods: base.Int64 = 0
+    """Those of them that are not best effort."""
+    would_evict_pods: base.Int64 = 0
+    """Pods that would have been evicted, where eviction is only observed."""
+    would_evict_online_pods: base.Int64 = 0
+    """Those of them that are not best effort."""
+    evictions: Annotated[tuple[EvictionCount, ...], Field(max_length=16)] = ()
+    """Evictions by the strategy that asked for them."""
+
+
 class Status(base.Model):
     """What was measured."""
 
@@ -163,6 +209,8 @@ class Status(base.Model):
     """All other pods."""
     pod_metrics: tuple[ContainersMetric, ...] = ()
     """Containers by pod."""
+    scorecard: Scorecard | None = None
+    """What the agent did today."""
     conditions: Annotated[tuple[meta.LooseCondition, ...], Field(max_length=64)] = ()
     """Observed facts."""
 

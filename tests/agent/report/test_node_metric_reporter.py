@@ -78,6 +78,13 @@ async def test_reports_go_to_the_status(sender, api):
     assert not await sender.step(measured(), SETTLED)
 
 
+async def test_what_the_agent_did_today_goes_along_without_a_write_of_its_own(sender, api):
+    sender.scorecard = lambda: {"date": "2023-11-14", "seconds": 5}
+    assert await sender.step(measured(), SETTLED)
+    ((_, body),) = api.bodies
+    assert body["status"]["scorecard"] == {"date": "2023-11-14", "seconds": 5}
+
+
 async def test_failures_are_repeated_with_pauses(sender, api, clock):
     api.statuses = [404, 403, 422]
     sent = []

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from agent.model import edits, state
 from agent.report import scorecard
+from api.koordinator.metrics import nodemetric
 from tests import draws
 
 ABOUT = scorecard.About("cpu-burst", "default", "LS")
@@ -46,6 +47,10 @@ def test_the_summary_of_a_day(day):
         "knownSeconds": 3.0,
         "heldSeconds": 1.0,
         "heldCoreSeconds": 1.5,
+        "enforcedSeconds": 0.0,
+        "enforcedHeldCoreSeconds": 0.0,
+        "measuredPodSeconds": 0.0,
+        "throttledPodSeconds": 0.0,
         "written": 2,
         "wouldWrite": 1,
         "conflicts": 0,
@@ -66,6 +71,62 @@ def test_the_rows_of_a_day(day):
         "class": "BE",
         "outcomes": {"evicted": 1, "refused": 1, "would have evicted": 3},
     }
+
+
+def test_a_node_metric_carries_a_few_numbers_of_the_day(day):
+    held = {"bound": True, "held_cores": 2.0, "enforced": True, "measured": 3, "throttled": 0.5}
+    day.tick(scorecard.Second(4.0, over=None, **held))
+    told = day.as_status()
+    assert told == {
+        "date": "2023-11-14",
+        "seconds": 11,
+        "enforcedSeconds": 4,
+        "knownSeconds": 3,
+        "overSeconds": 1,
+        "atLimitSeconds": 5,
+        "suppressedCoreSeconds": 8,
+        "wouldSuppressCoreSeconds": 2,
+        "measuredPodSeconds": 12,
+        "throttledPodSeconds": 2,
+        "evictedPods": 1,
+        "evictedOnlinePods": 0,
+        "wouldEvictPods": 2,
+        "wouldEvictOnlinePods": 1,
+        "evictions": [{"strategy": "memory-evict", "evicted": 1, "wouldEvict": 3}],
+    }
+    read = nodemetric.read_node_metric({"status": {"scorecard": told}}).status.scorecard
+    assert read.model_dump(by_alias=True) | {"evictions": told["evictions"]} == told
+
+
+def test_what_a_node_metric_carries_stays_small():
+    day = scorecard.Day("2023-11-14")
+    for number in range(1000):
+        about = scorecard.About(f"strategy-{number % 50}", f"namespace-{number}", "LS")
+        day.evict(about, scorecard.EVICTED, f"uid-{number}", online=True)
+    assert len(day.as_status()["evictions"]) == scorecard.MOST_STRATEGIES
+    assert len(json.dumps(day.as_status())) < 4096
+
+
+def test_a_day_of_an_earlier_release_goes_on(day):
+    _, _, text = day.written().partition(b" ")
+    body = json.loads(text)
+    del body["figures"]["enforcedSeconds"]
+    text = json.dumps(body).encode()
+    again = scorecard.read(b"%08x %s\n" % (zlib.crc32(text), text))
+    assert again.summary() == day.summary()
+
+
+def test_of_an_online_pod_its_worst_container_counts_as_throttled(placed, node):
+    shares = (0.1, 0.4, None)
+    containers = tuple(
+        state.ContainerState(f"c{number}", throttled=share) for number, share in enumerate(shares)
+    )
+    web = msgspec.structs.replace(placed(), containers=containers)
+    batch = msgspec.structs.replace(placed(quality="BE"), containers=containers)
+    silent = placed()
+    picture = state.NodeState(at=0, node=node, pods=(web, batch, silent))
+    found = scorecard.second(picture, None, 1.0, enforced=True)
+    assert (found.measured, found.throttled, found.enforced) == (1, 0.4, True)
 
 
 def test_a_day_is_read_as_it_was_written(day):

@@ -111,6 +111,13 @@ async def test_a_day_ends_at_midnight_and_is_told(bench, caplog):
     assert bench.figures.value("koord_agent_last_day", {"figure": "overSeconds"}) == 8
 
 
+async def test_the_present_day_is_what_a_node_metric_carries(bench):
+    assert bench.keeper.today() is None
+    await bench.seconds(20)
+    assert bench.keeper.today()["date"] == "2023-11-15"
+    assert bench.keeper.today()["seconds"] == bench.keeper.days()[0]["summary"]["seconds"]
+
+
 async def test_a_restart_goes_on_with_the_day(bench):
     await bench.seconds(20)
     bench.keeper.answered(answer("would have evicted", "job"))
