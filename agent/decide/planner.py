@@ -264,7 +264,7 @@ class Planner:
             for key, edit in enforced.items()
             if self._passed.get(key, _NEVER) != edit.value
             or key in always
-            or (turn is not None and turn(self._phase(edit)))
+            or (turn is not None and turn(self._phase(key, edit)))
         ]
         gone = [key for key in self._passed if key not in enforced]
         for key in gone:
@@ -273,18 +273,18 @@ class Planner:
         self._passed = {key: edit.value for key, edit in enforced.items()}
         return (*found, *(_release(key) for key in gone))
 
-    def _phase(self, edit: edits.Edit) -> float:
+    def _phase(self, key: edits.Key, edit: edits.Edit) -> float:
         """Return when, within the time after which everything is repeated, an edit has its turn.
 
         What concerns one pod has it at once, so that what is written from above stays in order.
         """
-        found = self._phases.get(edit.key)
+        found = self._phases.get(key)
         if found is None:
             named = next(
                 filter(cgroup_layout.is_of_pod, edit.group.split("/")), edit.pod or edit.group
             )
             found = zlib.crc32(named.encode()) % _PHASES / _PHASES
-            self._phases[edit.key] = found
+            self._phases[key] = found
         return found
 
     def _let_go(

@@ -89,12 +89,16 @@ class Kept:
         descriptor = self._open.get(path)
         if descriptor is not None:
             try:
-                data = _reread(descriptor, limit + 1)
+                data = os.pread(descriptor, min(limit + 1, _PIECE), 0)
+                if len(data) >= _SURELY_WHOLE:
+                    data = _whole(descriptor, data, limit + 1)
             except OSError:
                 # Its group is gone; another one may have come under the same name.
                 self._close(path)
             else:
                 self._read.add(path)
+                if len(data) <= limit:
+                    return data
                 return data[:limit] if head else _bounded(path, data, limit)
         return self._first(path, limit, head)
 
@@ -164,7 +168,11 @@ def _read(descriptor: int, enough: int) -> bytes:
 
 def _reread(descriptor: int, enough: int) -> bytes:
     """Read from the start to the end, or as much as is enough."""
-    data = os.pread(descriptor, min(enough, _PIECE), 0)
+    return _whole(descriptor, os.pread(descriptor, min(enough, _PIECE), 0), enough)
+
+
+def _whole(descriptor: int, data: bytes, enough: int) -> bytes:
+    """Return what a first read has given, with the rest of it."""
     if len(data) < _SURELY_WHOLE or len(data) >= enough:
         return data
     pieces, size = [data], len(data)

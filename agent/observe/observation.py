@@ -130,8 +130,8 @@ class Observer:
             at=now.wall,
             node=known.node,
             thresholds=known.thresholds,
-            usage=self.figures.latest(("node",), at),
-            system=self.figures.latest(("system",), at),
+            usage=self.figures.latest(sampler.NODE, at),
+            system=self.figures.latest(sampler.SYSTEM, at),
             pods=pods,
             host_applications=applications,
             best_effort=best_effort,
@@ -240,13 +240,15 @@ class Observer:
         """Sample the processes that settings name, wherever they run."""
         found = []
         for application in known.host_applications:
-            key, group = ("host", application.name), ""
+            series, group = sampler.SeriesKeys.of("host", application.name), ""
             if cgroups is not None and self.layout is not None:
                 place = functools.partial(host_applications.group, self.layout, application)
                 group = self._pods.placed(f"host application {application.name}", place)
                 if group:
-                    self.figures.group(key, group, cgroups, at)
-            found.append(host_applications.seen(application, self.figures.latest(key, at), group))
+                    self.figures.group(series, group, cgroups, at)
+            found.append(
+                host_applications.seen(application, self.figures.latest(series, at), group)
+            )
         return tuple(found)
 
     def _best_effort(self, cgroups: cgroup_files.Cgroups | None) -> state.BestEffort | None:

@@ -2,7 +2,7 @@
 
 import functools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
@@ -17,6 +17,7 @@ from domain.pods import resources
 
 _logger = logging.getLogger(__name__)
 _NO_CPUS = frozenset[int]()
+_NOWHERE = cgroup_layout.Layout("", 2, "cgroupfs")
 
 
 class Host(msgspec.Struct, frozen=True):
@@ -28,6 +29,28 @@ class Host(msgspec.Struct, frozen=True):
     enforced: enforcement.Strategies | None = None
 
 
+class _Container(msgspec.Struct, frozen=True):
+    """What of a container stands until its pod changes."""
+
+    group: str
+    series: sampler.SeriesKeys
+    name: str
+    spec: core.Container
+    running: bool
+    initial: bool
+
+
+class _Place(msgspec.Struct, frozen=True):
+    """Where the groups of a pod lie, until the pod or the layout changes."""
+
+    pod: core.Pod
+    layout: cgroup_layout.Layout
+    kubernetes_qos: str
+    group: str
+    series: sampler.SeriesKeys
+    containers: tuple[_Container, ...]
+
+
 class PodStates:
     """Reads every pod; one that cannot be read stands as it was read last, or is left out."""
 
@@ -35,6 +58,7 @@ class PodStates:
         self._figures = figures
         self._controls = readings
         self._last: dict[str, state.PodState] = {}
+        self._places: dict[str, _Place] = {}
         self._failed: dict[str, str] = {}
 
     def look(self, pods: Sequence[core.Pod], host: Host, at: float) -> tuple[state.PodState, ...]:
@@ -56,6 +80,8 @@ class PodStates:
                 if uid in self._last:
                     found.append(self._last[uid])
         self._last = {one.pod.metadata.uid: one for one in found}
+        if len(self._places) > len(found):
+            self._places = {uid: one for uid, one in self._places.items() if uid in self._last}
         self._failed = failed
         return tuple(found)
 
@@ -74,30 +100,70 @@ class PodStates:
             # Everything that decisions compute from it; an amount that is none fails here.
             resources.pod_requests(pod)
             resources.pod_limits(pod)
-        kubernetes_qos = qos.kubernetes_qos(pod)
-        group, quota, sandbox = "", None, ""
+        place = self._placed(pod, host)
+        quota, sandbox = None, ""
         found: tuple[state.ContainerState, ...] = ()
-        if host.cgroups is not None and host.layout is not None:
-            place = functools.partial(host.layout.pod_group, uid, kubernetes_qos)
-            group = self.placed(f"pod {pod.metadata.key}", place)
-            if group:
-                self._figures.group(("pod", uid), group, host.cgroups, at)
-                found = self._containers(pod, group, host, at)
-                if host.enforced is not None:
-                    inner = [one.group for one in found]
-                    sandbox = self._controls.sandbox(host.layout, group, inner, at)
-                    quota = _quota(pod, group, host)
+        if place.group and host.cgroups is not None:
+            self._figures.group(place.series, place.group, host.cgroups, at)
+            found = self._containers(place, host, at)
+            if host.enforced is not None:
+                inner = [one.group for one in found]
+                sandbox = self._controls.sandbox(place.layout, place.group, inner, at)
+                quota = _quota(pod, place.group, host)
         return state.PodState(
             pod,
-            kubernetes_qos,
-            self._figures.latest(("pod", uid), at),
+            place.kubernetes_qos,
+            self._figures.latest(place.series, at),
             host.bindings.cpus.get(uid, _NO_CPUS),
-            group,
+            place.group,
             quota,
             found,
             sandbox,
-            *self._bounded(pod, kubernetes_qos, host),
+            *self._bounded(pod, place.kubernetes_qos, host),
         )
+
+    def _placed(self, pod: core.Pod, host: Host) -> _Place:
+        """Return where the groups of a pod lie; problems are told in every tick."""
+        uid = pod.metadata.uid
+        place = self._places.get(uid)
+        if place is not None and place.pod is pod and place.layout is host.layout:
+            return place
+        kubernetes_qos, series = qos.kubernetes_qos(pod), sampler.SeriesKeys.of("pod", uid)
+        group = ""
+        if host.cgroups is not None and host.layout is not None:
+            found = functools.partial(host.layout.pod_group, uid, kubernetes_qos)
+            group = self.placed(f"pod {pod.metadata.key}", found)
+        if not group or host.layout is None:
+            return _Place(pod, _NOWHERE, kubernetes_qos, "", series, ())
+        statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
+        containers = tuple(self._found(pod, host.layout, group))
+        place = _Place(pod, host.layout, kubernetes_qos, group, series, containers)
+        if len(containers) == sum(bool(one.container_id) for one in statuses):
+            self._places[uid] = place
+        return place
+
+    def _found(
+        self, pod: core.Pod, layout: cgroup_layout.Layout, pod_group: str
+    ) -> Iterator[_Container]:
+        """Yield the containers of a pod that have an id and a group."""
+        status = pod.status
+        asked = {one.name: one for one in (*pod.spec.init_containers, *pod.spec.containers)}
+        first = len(status.container_statuses)
+        statuses = (*status.container_statuses, *status.init_container_statuses)
+        for position, container in enumerate(statuses):
+            if not container.container_id:
+                continue
+            place = functools.partial(layout.container_group, pod_group, container.container_id)
+            group = self.placed(f"container {pod.metadata.key}/{container.name}", place)
+            if group:
+                yield _Container(
+                    group,
+                    sampler.SeriesKeys.of("container", pod.metadata.uid, container.name),
+                    container.name,
+                    asked.get(container.name, core.Container()),
+                    running="terminated" not in container.state,
+                    initial=position >= first,
+                )
 
     def _bounded(self, pod: core.Pod, kubernetes_qos: str, host: Host) -> tuple[bool, bool]:
         """Tell whether a pod's label SYSTEM does not count, and whether it must leave if asked."""
@@ -112,36 +178,21 @@ class PodStates:
         batch = named is qos.QoS.BE or kubernetes_qos == state.BEST_EFFORT
         return demoted, batch and not most.refuse_eviction
 
-    def _containers(
-        self, pod: core.Pod, pod_group: str, host: Host, at: float
-    ) -> tuple[state.ContainerState, ...]:
-        status = pod.status
-        assert host.layout is not None
+    def _containers(self, place: _Place, host: Host, at: float) -> tuple[state.ContainerState, ...]:
         assert host.cgroups is not None
-        asked = {one.name: one for one in (*pod.spec.init_containers, *pod.spec.containers)}
-        first = len(status.container_statuses)
         found = []
-        statuses = (*status.container_statuses, *status.init_container_statuses)
-        for position, container in enumerate(statuses):
-            if not container.container_id:
-                continue
-            key = ("container", pod.metadata.uid, container.name)
-            identity = container.container_id
-            place = functools.partial(host.layout.container_group, pod_group, identity)
-            group = self.placed(f"container {pod.metadata.key}/{container.name}", place)
-            if not group:
-                continue
-            self._figures.group(key, group, host.cgroups, at)
-            quota = _quota(pod, group, host)
-            throttled = None if quota is None else self._controls.throttled(group, host.cgroups)
+        for one in place.containers:
+            self._figures.group(one.series, one.group, host.cgroups, at)
+            quota = _quota(place.pod, one.group, host)
+            throttled = None if quota is None else self._controls.throttled(one.group, host.cgroups)
             found.append(
                 state.ContainerState(
-                    name=container.name,
-                    group=group,
-                    container=asked.get(container.name, core.Container()),
-                    running="terminated" not in container.state,
-                    initial=position >= first,
-                    usage=self._figures.latest(key, at),
+                    name=one.name,
+                    group=one.group,
+                    container=one.spec,
+                    running=one.running,
+                    initial=one.initial,
+                    usage=self._figures.latest(one.series, at),
                     throttled=throttled,
                     quota_us=quota,
                 )

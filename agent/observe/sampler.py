@@ -1,7 +1,7 @@
 """Readings become samples: cpu in cores, memory in bytes, under the key of what they are about."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple, Self
 
 from agent.host import files
 from agent.model import cgroup_layout, state
@@ -12,6 +12,25 @@ from agent.store import time_series
 
 MOST_PROBLEMS: Final = 20
 Key = tuple[str, ...]
+
+
+class SeriesKeys(NamedTuple):
+    """The keys of the series of one pod, container, process or node."""
+
+    cpu: Key
+    memory: Key
+    memory_with_cache: Key
+    hot_memory: Key
+
+    @classmethod
+    def of(cls, *subject: str) -> Self:
+        """Return the keys of what the words name."""
+        figures = ("cpu", "memory", "memory+cache", "memory+hot")
+        return cls(*((*subject, figure) for figure in figures))
+
+
+NODE: Final = SeriesKeys.of("node")
+SYSTEM: Final = SeriesKeys.of("system")
 
 
 class Sampler:
@@ -51,39 +70,38 @@ class Sampler:
         if len(self.problems) < MOST_PROBLEMS:
             self.problems[source] = reason
 
-    def latest(self, key: Key, at: float) -> state.Usage:
+    def latest(self, keys: SeriesKeys, at: float) -> state.Usage:
         """Return what something uses now, nothing where the last sample is too old."""
         since = at - self._fresh
-        memory = self.samples.newest((*key, "memory"), since)
-        cpu = self.samples.newest((*key, "cpu"), since)
+        memory = self.samples.newest(keys.memory, since)
+        cpu = self.samples.newest(keys.cpu, since)
         return state.Usage(cpu, None if memory is None else int(memory))
 
     def node(self, proc: procfs.Proc, at: float) -> None:
         """Sample the node as a whole."""
-        key = ("node",)
         try:
-            rate = self.counters.rate(key, at, proc.cpu_seconds())
+            rate = self.counters.rate(NODE, at, proc.cpu_seconds())
             if rate is not None:
-                self.samples.add((*key, "cpu"), at, rate, self.keep_seconds)
+                self.samples.add(NODE.cpu, at, rate, self.keep_seconds)
             memory = proc.memory()
         except files.ReadingError as error:
             self.problem("proc", str(error))
             return
         use = cgroup_files.MemoryUse(memory.used, memory.used_with_page_cache)
-        self._memory(key, at, use, self.keep_seconds)
+        self._memory(NODE, at, use, self.keep_seconds)
         try:
-            self._hot(key, "", at, use.with_cache, self.keep_seconds)
+            self._hot(NODE, "", at, use.with_cache, self.keep_seconds)
         except files.ReadingError as error:
             self.problem("cold pages", str(error))
 
     def system(self, others: Sequence[state.Usage], at: float) -> None:
         """Sample what neither a pod nor anything else accounts for."""
-        rest = unaccounted(self.latest(("node",), at), others)
-        for name, value in (("cpu", rest.cpu), ("memory", rest.memory)):
+        rest = unaccounted(self.latest(NODE, at), others)
+        for key, value in ((SYSTEM.cpu, rest.cpu), (SYSTEM.memory, rest.memory)):
             if value is not None:
-                self.samples.add(("system", name), at, value, self.keep_seconds)
+                self.samples.add(key, at, value, self.keep_seconds)
 
-    def group(self, key: Key, group: str, cgroups: cgroup_files.Cgroups, at: float) -> None:
+    def group(self, keys: SeriesKeys, group: str, cgroups: cgroup_files.Cgroups, at: float) -> None:
         """Sample one group; one that is gone says nothing, any other failure is a problem."""
         try:
             # The counter belongs to the group: a restarted container begins at zero in another.
@@ -92,33 +110,36 @@ class Sampler:
                 # One more look and it has a figure; until then it would pass for system load.
                 self.settled = False
             else:
-                self.samples.add((*key, "cpu"), at, rate, self.pod_keep_seconds)
+                self.samples.add(keys.cpu, at, rate, self.pod_keep_seconds)
             use = cgroups.memory(group)
-            self._memory(key, at, use, self.pod_keep_seconds)
-            self._hot(key, group, at, use.with_cache, self.pod_keep_seconds)
+            self._memory(keys, at, use, self.pod_keep_seconds)
+            if self.with_hot:
+                self._hot(keys, group, at, use.with_cache, self.pod_keep_seconds)
         except files.VanishedError:
             return
         except files.ReadingError as error:
-            self.problem(" ".join(key), str(error))
+            self.problem(" ".join(keys.cpu[:-1]), str(error))
 
     def prune(self, at: float) -> None:
         """Drop what is too old."""
         self.counters.prune(at)
         self.samples.prune(at)
 
-    def _memory(self, key: Key, at: float, use: cgroup_files.MemoryUse, keep: float) -> None:
-        self.samples.add((*key, "memory"), at, use.without_cache, keep)
+    def _memory(
+        self, keys: SeriesKeys, at: float, use: cgroup_files.MemoryUse, keep: float
+    ) -> None:
+        self.samples.add(keys.memory, at, use.without_cache, keep)
         if self.with_cache:
-            self.samples.add((*key, "memory+cache"), at, use.with_cache, keep)
+            self.samples.add(keys.memory_with_cache, at, use.with_cache, keep)
 
-    def _hot(self, key: Key, group: str, at: float, size: int, keep: float) -> None:
+    def _hot(self, keys: SeriesKeys, group: str, at: float, size: int, keep: float) -> None:
         """Leave out what was not touched for long, where that is asked for and counted."""
         if self.layout is not None and self.with_hot:
             cold = self._cold.cold(self.layout, self._kept, group, at)
             if cold is None and not group:
                 self.problem("cold pages", f"they are not counted: {'; '.join(self._cold.reasons)}")
             if cold is not None:
-                self.samples.add((*key, "memory+hot"), at, max(0, size - cold), keep)
+                self.samples.add(keys.hot_memory, at, max(0, size - cold), keep)
 
 
 def unaccounted(node: state.Usage, others: Sequence[state.Usage]) -> state.Usage:

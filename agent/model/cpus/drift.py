@@ -6,7 +6,7 @@ its own shared pool, a service of the host is pinned to them, or no shared CPU i
 """
 
 import enum
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -86,17 +86,32 @@ def find(
     that could not be read are left out.
     """
     with_cpus = owners(picture, enforced)
-    others = [pod for pod in picture.pods if pod.active and pod.inside and enforced(pod)]
+    claimed = frozenset[int]().union(*(owner.cpus for owner in with_cpus))
+    others = tuple(_users(picture, cpusets, claimed, enforced))
     found: list[Drift] = []
     for owner in with_cpus:
         found += _moved(owner, cpusets)
-        found += _shared(owner, others, cpusets, picture)
+        found += _shared(owner, others, picture)
         found += (
             Drift(Kind.PINNED, owner, cpus & owner.cpus, group[:LONGEST_GROUP])
             for group, cpus in sorted(pinned.items())
             if cpus & owner.cpus
         )
     return tuple(found)
+
+
+def _users(
+    picture: state.NodeState,
+    cpusets: Cpusets,
+    claimed: frozenset[int],
+    enforced: Callable[[state.PodState], bool],
+) -> Iterator[tuple[state.PodState, frozenset[int]]]:
+    """Yield the pods that may use any CPU that a pod claims for itself, with these CPUs."""
+    for pod in picture.pods:
+        groups = [one.group for one in pod.inside if one.running]
+        used = frozenset[int]().union(*(cpusets.get(group, frozenset()) for group in groups))
+        if (cpus := used & claimed) and pod.active and enforced(pod):
+            yield pod, cpus
 
 
 def _moved(owner: state.PodState, cpusets: Cpusets) -> Iterator[Drift]:
@@ -108,19 +123,15 @@ def _moved(owner: state.PodState, cpusets: Cpusets) -> Iterator[Drift]:
 
 def _shared(
     owner: state.PodState,
-    others: list[state.PodState],
-    cpusets: Cpusets,
+    others: Sequence[tuple[state.PodState, frozenset[int]]],
     picture: state.NodeState,
 ) -> Iterator[Drift]:
-    for pod in others:
-        if pod is owner or (pod.best_effort and owner.qos is not qos.QoS.LSE):
+    for pod, used in others:
+        cpus = used & owner.cpus
+        if not cpus or pod is owner or (pod.best_effort and owner.qos is not qos.QoS.LSE):
             # Best effort may use what only an exclusive class has for itself.
             continue
-        used = frozenset[int]().union(
-            *(cpusets.get(one.group, frozenset()) for one in pod.inside if one.running)
-        )
-        if cpus := used & owner.cpus:
-            yield Drift(Kind.SHARED, owner, cpus, pod.pod.metadata.key, _cause(pod, cpus, picture))
+        yield Drift(Kind.SHARED, owner, cpus, pod.pod.metadata.key, _cause(pod, cpus, picture))
 
 
 def _cause(pod: state.PodState, cpus: frozenset[int], picture: state.NodeState) -> str:

@@ -2,6 +2,7 @@
 
 import functools
 import os
+import re
 from collections.abc import Iterable
 
 import msgspec
@@ -37,6 +38,19 @@ _USAGE = _marks(["usage_usec"])
 _LONGEST = 20
 """Digits of the largest number that a kernel writes."""
 _PERIODS = _marks(["nr_periods", "nr_throttled"])
+
+
+def _consecutive(marks: Iterable[bytes]) -> re.Pattern[bytes]:
+    """Return what finds numbers in lines that follow each other, as kernels write these."""
+    return re.compile(b"".join(b"%b([0-9]{1,%d})" % (mark, _LONGEST) for mark in marks) + rb"\n")
+
+
+_ORDER = ("inactive_anon", "active_anon", "inactive_file", "active_file", "unevictable")
+_IN_ORDER = {
+    1: _consecutive(_marks(_ORDER, "total_")),
+    2: _consecutive(_marks(_ORDER)),
+}
+_THROTTLING = _consecutive(_PERIODS)
 
 
 class MemoryUse(msgspec.Struct, frozen=True):
@@ -159,17 +173,29 @@ class Cgroups:
     def __init__(self, arranged: cgroup_layout.Layout, kept: files.Kept) -> None:
         self._layout = arranged
         self._kept = kept
+        self._cpu_usage = arranged.around(cgroup_layout.File.CPU_USAGE)
+        self._memory_stat = arranged.around(cgroup_layout.File.MEMORY_STAT)
+        self._cpu_stat = arranged.around(cgroup_layout.File.CPU_STAT)
+        self._cpu_quota = arranged.around(cgroup_layout.File.CPU_QUOTA)
+        self._stat: tuple[str | None, bytes] = (None, b"")
+        """The last `cpu.stat` of this tick, and whose it is."""
 
     def cpu_seconds(self, group: str) -> float:
         """Return the cpu time that a group has used."""
-        data = self._kept.read(self._layout.path(cgroup_layout.File.CPU_USAGE, group))
+        data = self._kept.read(group.join(self._cpu_usage))
         if self._layout.version == 1:
             return number(data, group) / 1e9
+        # The same file tells how often the group was throttled.
+        self._stat = (group, data)
         return _fields(data, _USAGE, group)[0] / 1e6
 
     def memory(self, group: str) -> MemoryUse:
         """Return the memory that a group uses."""
-        data = self._kept.read(self._layout.path(cgroup_layout.File.MEMORY_STAT, group))
+        data = self._kept.read(group.join(self._memory_stat))
+        if quick := _IN_ORDER[self._layout.version].search(data):
+            idle, active, idle_file, active_file, locked = map(int, quick.groups())
+            held = idle + active + locked
+            return MemoryUse(held, held + idle_file + active_file)
         found = _fields(data, _MEMORY[self._layout.version], group)
         plain = sum(found[: len(_WITHOUT_CACHE)])
         return MemoryUse(plain, plain + sum(found[len(_WITHOUT_CACHE) :]))
@@ -203,7 +229,11 @@ class Cgroups:
     def throttled(self, group: str) -> tuple[int, int] | None:
         """Return how many periods there were and in how many the group was throttled."""
         try:
-            data = self._kept.read(self._layout.path(cgroup_layout.File.CPU_STAT, group))
+            last, data = self._stat
+            if last != group:
+                data = self._kept.read(group.join(self._cpu_stat))
+            if quick := _THROTTLING.search(data):
+                return int(quick[1]), int(quick[2])
             periods, throttled = _fields(data, _PERIODS, group)
         except files.ReadingError:
             return None
@@ -218,7 +248,7 @@ class Cgroups:
 
     def _quota(self, group: str) -> int | None:
         try:
-            data = self._kept.read(self._layout.path(cgroup_layout.File.CPU_QUOTA, group))
+            data = self._kept.read(group.join(self._cpu_quota))
         except files.VanishedError:
             return None
         if self._layout.version == 1 and not data.startswith(b"-1"):

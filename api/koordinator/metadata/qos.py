@@ -66,13 +66,15 @@ TRANSLATION: Final[Mapping[Band, Mapping[str, str]]] = {
 }
 _FROM_KUBERNETES: Final = {"Guaranteed": QoS.LSR, "Burstable": QoS.LS, "BestEffort": QoS.BE}
 _BY_NAME: Final[Mapping[str, QoS]] = {one.value: one for one in QoS}
+_NO_CLASS: Final = QoS.NONE
 _NATIVE: Final = (names.CPU, names.MEMORY)
 
 
 def qos_of(labels: Mapping[str, str]) -> QoS:
     """Return the class that the label names; anything else is none."""
-    # As text: labels of raw objects may hold anything.
-    return _BY_NAME.get(str(labels.get(names.LABEL_QOS, "")), QoS.NONE)
+    named = labels.get(names.LABEL_QOS)
+    # Labels of raw objects may hold anything.
+    return _BY_NAME.get(named, _NO_CLASS) if isinstance(named, str) else _NO_CLASS
 
 
 def qos_with_default(labels: Mapping[str, str], kubernetes_qos: str) -> QoS:

@@ -130,7 +130,28 @@ def test_a_counter_that_goes_back_is_no_figure(host):
 
 def test_a_pod_with_an_impossible_uid_is_named(host, new_pod):
     host.know(pods=(new_pod("../../etc"),))
-    assert "cannot be the uid" in host.look().problems["pod default/name-../../etc"]
+    for _ in range(2):
+        assert "cannot be the uid" in host.step().problems["pod default/name-../../etc"]
+
+
+def test_a_container_that_cannot_be_is_named_until_its_pod_says_otherwise(host):
+    pod = host.add("p1", "Burstable", 1000)
+    status = pod.status.container_statuses[0]
+
+    def named(identity):
+        told = msgspec.structs.replace(status, container_id=identity)
+        changed = msgspec.structs.replace(pod.status, container_statuses=(told,))
+        host.know(pods=(msgspec.structs.replace(pod, status=changed),))
+
+    named("punched-cards://1")
+    for _ in range(2):
+        picture = host.step()
+        assert "begins with none of" in picture.problems[f"container {pod.metadata.key}/app"]
+        assert picture.pods[0].containers == ()
+    named(status.container_id)
+    picture = host.step()
+    assert picture.problems == {}
+    assert [one.name for one in picture.pods[0].containers] == ["app"]
 
 
 def test_a_host_without_pods_says_so(tmp_path):
