@@ -130,14 +130,9 @@ def band(pod: state.PodState) -> qos.Band:
 def allows(pod: state.PodState, feature: str) -> bool:
     """Tell whether the pod lets a feature evict it; a list that says nothing allows nothing."""
     written = pod.pod.metadata.annotations.get(names.ANNOTATION_EVICTION_POLICY)
-    return written is None or pod.must_leave or feature in _features(written)
-
-
-def _features(written: str) -> frozenset[str]:
-    try:
-        return _REMEMBERED(written)
-    except annotations.ReadError:
-        return frozenset()
+    if written is None or pod.must_leave:
+        return True
+    return feature in (_REMEMBERED.if_readable(written) or ())
 
 
 _REMEMBERED = annotations.Reader(names.ANNOTATION_EVICTION_POLICY, list[str], frozenset[str])

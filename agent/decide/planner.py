@@ -163,10 +163,12 @@ class Planner:
         """Let the strategies decide that are due, and return what has to be done."""
         pods = self._spared(look.picture)
         look = msgspec.structs.replace(look, enabled=self.gates, spared=pods)
-        self.seen = seen = _fingerprint(look)
+        seen = _fingerprint(look)
+        if seen != self.seen:
+            self.seen = seen
         self._failed = {}
         for strategy in self.strategies:
-            self._decide(strategy, look, seen)
+            self._decide(strategy, look)
         parts: dict[Mode, list[edits.Edit]] = {mode: [] for mode in Mode}
         leaving: dict[Mode, list[edits.Eviction]] = {mode: [] for mode in Mode}
         for strategy in self.strategies:
@@ -211,7 +213,9 @@ class Planner:
         found.pop("", None)
         return found
 
-    def _decide(self, strategy: catalogue.Strategy, look: catalogue.Look, seen: object) -> None:
+    def _decide(self, strategy: catalogue.Strategy, look: catalogue.Look) -> None:
+        # What compares equal is kept as one object: it names every pod, for every strategy.
+        seen = self.seen
         before = self._standing.get(strategy.name)
         if self.mode(strategy.name) is Mode.OFF:
             decision = edits.switched_off(self._why_off(strategy.name))
@@ -221,7 +225,7 @@ class Planner:
         elif (
             before is not None
             and before.decision.decided
-            and before.seen == seen
+            and before.seen is seen
             and look.now - before.at < strategy.seconds
         ):
             return

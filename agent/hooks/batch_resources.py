@@ -87,7 +87,7 @@ def extended(pod: core.Pod, *, from_spec: bool = True) -> Asked | None:
     """
     if not from_spec:
         written = pod.metadata.annotations.get(names.ANNOTATION_EXTENDED_RESOURCE_SPEC, "")
-        remembered = _remembered(written)
+        remembered = _REMEMBERED.if_readable(written)
         return None if remembered is None else Asked(remembered, remembered)
     native = _native(pod)
     spec = pod.spec
@@ -136,13 +136,6 @@ def _lower(one: int, other: int) -> int:
     """Return the lower of two limits; none is no limit."""
     given = [limit for limit in (one, other) if limit > 0]
     return min(given, default=0)
-
-
-def _remembered(written: str) -> Mapping[str, Batch] | None:
-    try:
-        return _REMEMBERED(written)
-    except annotations.ReadError:
-        return None
 
 
 def _by_name(spec: _Spec) -> Mapping[str, Batch] | None:

@@ -19,7 +19,7 @@ def of_container(written_on: Mapping[str, str], container: str) -> int | None:
     """Return the score of a container, None where nothing legal is asked for."""
     written = written_on.get(names.ANNOTATION_OOM_SCORE_ADJ_SPEC)
     if written is not None:
-        spec = _spec(written)
+        spec = _REMEMBERED.if_readable(written)
         if spec is None:
             return None
         if container in spec:
@@ -36,13 +36,6 @@ def of_container(written_on: Mapping[str, str], container: str) -> int | None:
 
 def _legal(value: int) -> int | None:
     return value if cgroup_properties.legal(edits.Role.PROCESS_OOM_SCORE, value) else None
-
-
-def _spec(written: str) -> Mapping[str, int] | None:
-    try:
-        return _REMEMBERED(written)
-    except annotations.ReadError:
-        return None
 
 
 _REMEMBERED = annotations.Reader(

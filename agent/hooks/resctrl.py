@@ -294,10 +294,7 @@ def _clamped(share: _Share, bounds: _Share, plain: _Share) -> _Share:
 
 def _wish(pod: state.PodState) -> _Wish | None:
     written = pod.pod.metadata.annotations.get(names.ANNOTATION_RESCTRL)
-    try:
-        return None if written is None else _REMEMBERED(written)
-    except annotations.ReadError:
-        return None
+    return None if written is None else _REMEMBERED.if_readable(written)
 
 
 _REMEMBERED = annotations.Reader(names.ANNOTATION_RESCTRL, _Wish, lambda wish: wish)

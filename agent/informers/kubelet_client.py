@@ -47,7 +47,7 @@ class Kubelet:
 
     def adopt(self, pods: tuple[core.Pod, ...]) -> None:
         """Take a list from another source for the last good one."""
-        self.pods, self._empty = pods, 0
+        self.pods, self._empty = pod_lists.unchanged_kept(self.pods, pods), 0
 
     async def refresh(self) -> bool:
         """Ask once; on failure the last list stays and `problem` says why."""
@@ -61,7 +61,7 @@ class Kubelet:
         if not pods and self.pods and self._empty < EMPTY_ANSWERS_BELIEVED:
             self.problem = f"empty answer {self._empty} of {EMPTY_ANSWERS_BELIEVED}, not believed"
             return False
-        self.pods = pods
+        self.pods = pod_lists.unchanged_kept(self.pods, pods)
         self.problem = "; ".join(filter(None, (answer.problem, self._trust.problem)))
         return True
 

@@ -48,6 +48,13 @@ class Reader(Generic[_T, _V]):
             raise ReadError(found)
         return found[0]
 
+    def if_readable(self, written: str) -> _V | None:
+        """Read one text; one that cannot be read says nothing."""
+        try:
+            return self(written)
+        except ReadError:
+            return None
+
     def _read(self, written: str) -> tuple[_V] | str:
         what = f"annotation {self.key}"
         try:

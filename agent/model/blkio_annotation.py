@@ -26,10 +26,7 @@ class _Blocks(msgspec.Struct, frozen=True):
 
 def read(written: str) -> tuple[strategy_settings.Device, ...]:
     """Read the annotation of a pod; one that cannot be read says nothing."""
-    try:
-        return _REMEMBERED(written)
-    except annotations.ReadError:
-        return ()
+    return _REMEMBERED.if_readable(written) or ()
 
 
 def _devices(found: _Blocks) -> tuple[strategy_settings.Device, ...]:

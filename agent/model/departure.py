@@ -1,14 +1,13 @@
 """Why an agent ends: it comes back, or it was taken off this node and puts the node back. Pure."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from api.kubernetes import core, selectors
 
 _OWN_TAINTS = "node.kubernetes.io/"
-OnStop = Literal["ask", "hand-over", "put-back"]
 
 
 class _Template(msgspec.Struct, frozen=True):

@@ -130,14 +130,6 @@ class PodState(msgspec.Struct, frozen=True):
         return () if self.pod.spec.runtime_class_name == KATA else self.containers
 
     @property
-    def inner_groups(self) -> tuple[str, ...]:
-        """The groups of those containers and of the pause container, as far as they are known."""
-        if self.pod.spec.runtime_class_name == KATA:
-            return ()
-        groups = (*(container.group for container in self.containers), self.sandbox)
-        return tuple(group for group in groups if group)
-
-    @property
     def active(self) -> bool:
         """Whether the pod runs or is about to."""
         return self.pod.status.phase in ("Pending", "Running")

@@ -18,7 +18,8 @@ from tests.reference import cases, eviction_rounds, suppressed_cpus
 def pod_state(raw: Mapping[str, Any], **more: Any) -> state.PodState:
     """Return a recorded pod as a decision sees it."""
     pod = msgspec.convert(raw, core.Pod)
-    return state.PodState(pod, qos.kubernetes_qos(pod), cpus=reserved_cpus.bound_cpus(pod), **more)
+    cpus, _ = reserved_cpus.claimed_cpus(pod)
+    return state.PodState(pod, qos.kubernetes_qos(pod), cpus=cpus, **more)
 
 
 def _exclusive_wins(case: cases.Case, wanted: Any) -> Any:

@@ -178,7 +178,7 @@ def _wished(
     pod: state.PodState, class_: qos.QoS, every: strategy_settings.Memory | None
 ) -> strategy_settings.Memory | None:
     written = pod.pod.metadata.annotations.get(names.ANNOTATION_MEMORY_QOS)
-    own = _override(written) if written else None
+    own = _REMEMBERED.if_readable(written) if written else None
     if own is None:
         return every
     if own.policy == "none":
@@ -193,14 +193,6 @@ def _wished(
         and not (field in _SHARES and value < 0)
     }
     return msgspec.structs.replace(every or strategy_settings.Memory(), **given)
-
-
-def _override(written: str) -> _Override | None:
-    """Read an annotation; one that cannot be read says nothing."""
-    try:
-        return _REMEMBERED(written)
-    except annotations.ReadError:
-        return None
 
 
 _REMEMBERED = annotations.Reader(names.ANNOTATION_MEMORY_QOS, _Override, lambda own: own)

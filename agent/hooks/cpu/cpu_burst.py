@@ -100,7 +100,7 @@ HOOK = adjustments.Hook("CPUBurst", adjust)
 def overridden(every: strategy_settings.Burst, pod: state.PodState) -> strategy_settings.Burst:
     """Return what holds for one pod: its annotation over the node's settings."""
     written = pod.pod.metadata.annotations.get(names.ANNOTATION_CPU_BURST)
-    own = _override(written) if written else None
+    own = _REMEMBERED.if_readable(written) if written else None
     if own is None:
         return every
     return strategy_settings.Burst(
@@ -140,14 +140,6 @@ def _no_longer(own: int | None, every: int | None, most: int | None) -> int | No
 
 def _first(own: int | None, every: int | None) -> int | None:
     return every if own is None else own
-
-
-def _override(written: str) -> _Override | None:
-    """Read an annotation; one that cannot be read says nothing."""
-    try:
-        return _REMEMBERED(written)
-    except annotations.ReadError:
-        return None
 
 
 _REMEMBERED = annotations.Reader(names.ANNOTATION_CPU_BURST, _Override, lambda own: own)

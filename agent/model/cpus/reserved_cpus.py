@@ -78,11 +78,6 @@ def beside(found: state.Reserved, kubelet: state.KubeletCpus | None) -> state.Re
     )
 
 
-def bound_cpus(pod: core.Pod) -> frozenset[int]:
-    """Return the cpus that a pod claims; none where nothing readable says so."""
-    return claimed_cpus(pod)[0]
-
-
 def claimed_cpus(pod: core.Pod) -> tuple[frozenset[int], str]:
     """Return the cpus that a pod claims, and why its claim cannot be read."""
     written = pod.metadata.annotations.get(names.ANNOTATION_RESOURCE_STATUS)

@@ -86,7 +86,7 @@ READERS = {
         _pod(p, names.ANNOTATION_EXTENDED_RESOURCE_SPEC, text).pod, from_spec=False
     ),
     "resource-status": lambda _, text: resource_status.read(text),
-    "bound cpus": lambda p, text: reserved_cpus.bound_cpus(
+    "bound cpus": lambda p, text: reserved_cpus.claimed_cpus(
         _pod(p, names.ANNOTATION_RESOURCE_STATUS, text).pod
     ),
     "cpuQOS": lambda _, text: group_identity.of_pod(

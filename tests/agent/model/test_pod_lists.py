@@ -2,9 +2,11 @@
 
 import json
 
+import msgspec
 import pytest
 
 from agent.model import pod_lists
+from api.kubernetes import core
 
 GOOD = {"metadata": {"name": "good", "uid": "u"}}
 DEEP = '{"metadata":{"name":"deep"},"status":{"containerStatuses":[{"state":'
@@ -49,3 +51,29 @@ def test_an_answer_that_is_no_list_says_so(text):
 @pytest.mark.parametrize("text", [b"{}", b'{"items":null}', b'{"items":[]}'])
 def test_an_empty_list_is_one(text):
     assert pod_lists.read(text) == pod_lists.PodList()
+
+
+def test_pods_that_are_the_same_stay_the_same_objects():
+    def listed(*versions):
+        metas = [{"uid": uid, "resourceVersion": version} for uid, version in versions]
+        return pod_lists.read(body(*({"metadata": meta} for meta in metas))).pods
+
+    before = listed(("a", "1"), ("b", "1"), ("c", "1"))
+    now = listed(("new", "1"), ("c", "1"), ("b", "2"), ("a", "1"))
+    kept = pod_lists.unchanged_kept(before, now)
+    assert kept == now
+    assert [kept[1] is before[2], kept[2] is now[2], kept[3] is before[0]] == [True] * 3
+
+
+def test_pods_too_deep_to_compare_count_as_changed():
+    pod = msgspec.convert({"metadata": {"uid": "u"}}, core.Pod)
+
+    def with_depth():
+        deep = []
+        for _ in range(100_000):
+            deep = [deep]
+        spec = msgspec.structs.replace(pod.spec, affinity={"a": deep})
+        return msgspec.structs.replace(pod, spec=spec)
+
+    before, now = (with_depth(),), (with_depth(),)
+    assert pod_lists.unchanged_kept(before, now)[0] is now[0]

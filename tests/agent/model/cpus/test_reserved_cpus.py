@@ -106,6 +106,6 @@ def test_the_topology_may_say_otherwise():
     ("written", "expected"),
     [('{"cpuset": "0-1,4"}', {0, 1, 4}), ("{}", set()), ("[", set()), ('{"cpuset": "x"}', set())],
 )
-def test_bound_cpus(new_pod, written, expected):
+def test_claimed_cpus(new_pod, written, expected):
     pod = new_pod("p", "Guaranteed", **{names.ANNOTATION_RESOURCE_STATUS: written})
-    assert reserved_cpus.bound_cpus(pod) == expected
+    assert reserved_cpus.claimed_cpus(pod)[0] == expected
