@@ -1,6 +1,6 @@
 """Gangs and the same pods without gangs as documents. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from api import names
@@ -18,6 +18,7 @@ IMPOSSIBLE: Final = 10
 """Members of the gang that has no room."""
 SMALL: Final = 8
 """Members of every small gang."""
+_GATE: Final = "bench.example.com/hold"
 _RACK: Final = "bench.example.com/rack"
 _ALONE: Final = {"cpu": "33", "memory": "16Gi"}
 """More than half of a node: no two members share one."""
@@ -64,6 +65,17 @@ def small(prefix: str, gangs: int, *, is_gang: bool) -> Iterator[dict[str, Any]]
             if is_gang:
                 made["metadata"]["annotations"] |= _declared(name, SMALL)
             yield made
+
+
+def gated(pods: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Put pods behind a gate that means nothing to any program of ours."""
+    for pod in pods:
+        pod["spec"]["schedulingGates"] = [{"name": _GATE}]
+        yield pod
+
+
+OPENING: Final = {"spec": {"schedulingGates": [{"$patch": "delete", "name": _GATE}]}}
+"""The smallest patch that opens that gate."""
 
 
 def _alone(name: str, number: int, members: int) -> dict[str, Any]:

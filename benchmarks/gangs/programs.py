@@ -23,12 +23,19 @@ _COUNTERS = re.compile(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Pair:
-    """An extender and the scheduler that calls it, while they run."""
+    """An extender and the scheduler that calls it, while they run; or the scheduler alone."""
 
-    extender: extenders.Extender
+    extender: extenders.Extender | None = None
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """Return the processes of ours."""
+        return {"extender": self.extender.pid} if self.extender is not None else {}
 
     async def counters(self) -> dict[str, float]:
         """Return what the extender has counted so far."""
+        if self.extender is None:
+            return {}
         async with (
             aiohttp.ClientSession() as session,
             session.get(f"{self.extender.health}/metrics") as answer,
@@ -59,6 +66,17 @@ async def running(made: rig.Rig, transport: str, queries: int) -> AsyncIterator[
             yield Pair(extender)
         finally:
             await made.plane.stop_scheduler()
+
+
+@contextlib.asynccontextmanager
+async def alone(made: rig.Rig, queries: int) -> AsyncIterator[Pair]:
+    """Run kube-scheduler alone, and stop it afterwards."""
+    await made.start_scheduler(_rendered(queries, None, ""))
+    try:
+        await made.settle()
+        yield Pair()
+    finally:
+        await made.plane.stop_scheduler()
 
 
 def _rendered(

@@ -6,8 +6,12 @@ from collections.abc import Mapping, Sequence
 from benchmarks import figures
 from benchmarks.gangs import programs
 
-GANGS, PLAIN = "gangs", "plain"
-"""Many small gangs, and the same pods without gangs."""
+GANGS, PLAIN, GATED = "gangs", "plain", "gated"
+"""Many small gangs, the same pods without gangs, and these behind a gate of no gang: each is opened
+by one write as soon as the pod is there, which is the least that a gate can cost."""
+ALONE, ALONE_GATED = "alone", "alone-gated"
+"""The latter two with kube-scheduler alone, and without webhook."""
+KINDS = (GANGS, PLAIN, GATED, ALONE, ALONE_GATED)
 _PUBLISHED_BOUND, _PUBLISHED_REFUSED = 48.7, 249.5
 """Seconds of a gang scheduler in Go on 500 simulated nodes: a gang of 512, one without room."""
 _GOAL_BOUND, _GOAL_REFUSED, _GOAL_RATE = 5.0, 2.0, 0.8
@@ -76,7 +80,7 @@ class Found:
         return cls(
             {name: [] for name in programs.TRANSPORTS},
             {name: [] for name in programs.TRANSPORTS},
-            {GANGS: [], PLAIN: []},
+            {kind: [] for kind in KINDS},
         )
 
 
@@ -95,14 +99,14 @@ def table(found: Found, members: int, gangs: str) -> list[str]:
             here = f"{figures.spread(times)} s"
             rows.append((what, f"{_PUBLISHED_REFUSED} s", here, f"<= {_GOAL_REFUSED:g} s"))
     if found.drains[GANGS] and found.drains[PLAIN]:
-        ratios = [a.rate / b.rate for a, b in _pairs(found)]
+        ratios = [a.rate / b.rate for a, b in _pairs(found, GANGS, PLAIN)]
         what = f"{gangs}, pods/s of the same pods without gangs"
         rows.append((what, "-", figures.spread(ratios), f">= {_GOAL_RATE:g}"))
     return [f"| {' | '.join(row)} |" for row in rows]
 
 
-def _pairs(found: Found) -> list[tuple[Drain, Drain]]:
-    return list(zip(found.drains[GANGS], found.drains[PLAIN], strict=True))
+def _pairs(found: Found, kind: str, other: str) -> list[tuple[Drain, Drain]]:
+    return list(zip(found.drains[kind], found.drains[other], strict=False))
 
 
 def show(found: Found, members: int, what: str) -> None:
@@ -115,7 +119,10 @@ def show(found: Found, members: int, what: str) -> None:
             goal = f"goal at most {_GOAL_REFUSED:g}; published {_PUBLISHED_REFUSED}"
             figures.show(figures.plain(f"gangs.refused.{transport}", text, "s", times, goal))
     if found.drains[GANGS] and found.drains[PLAIN]:
-        _show_drains(_pairs(found), what)
+        _show_drains(_pairs(found, GANGS, PLAIN), what)
+    for kind, other in ((GATED, PLAIN), (ALONE_GATED, ALONE)):
+        if pairs := _pairs(found, kind, other):
+            _show_gated(pairs, f"gangs.rate.{kind}", what)
 
 
 def _show_whole(runs: Sequence[Whole], name: str, what: str) -> None:
@@ -146,3 +153,13 @@ def _show_drains(pairs: Sequence[tuple[Drain, Drain]], what: str) -> None:
         values = [[one.per_pod[program] * 1e3 for one in each] for each in (gangs, plain)]
         text = f"processor time of {program} per pod, {what}"
         figures.show(figures.paired(f"gangs.rate.cpu.{program}", text, "ms", *values, against))
+
+
+def _show_gated(pairs: Sequence[tuple[Drain, Drain]], name: str, what: str) -> None:
+    against = "the same pods without a gate"
+    rates = [[one.rate for one in each] for each in zip(*pairs, strict=True)]
+    text = f"pods/s of pods whose gates are opened one by one, {what}"
+    figures.show(figures.paired(name, text, "pods/s", *rates, against))
+    work = [[sum(one.per_pod.values()) * 1e3 for one in each] for each in zip(*pairs, strict=True)]
+    text = f"processor time of all programs per pod, {what}"
+    figures.show(figures.paired(f"{name}.cpu", text, "ms", *work, against))

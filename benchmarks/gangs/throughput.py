@@ -1,7 +1,7 @@
 """How soon large gangs are bound and impossible ones refused, and pods per second of small ones.
 
 python -m benchmarks.gangs.throughput [--nodes 512] [--members 512] [--gangs 1000] [--rounds 3]
-    [--parts whole,refused,rate] [--qps 5000] [--layout shared|apart]
+    [--parts whole,refused,rate,gated,alone] [--qps 5000] [--layout shared|apart]
 
 A real control plane with our webhook, extender and an unmodified kube-scheduler, all of them with
 their default settings but for the scheduler's rate limit. Nodes are objects. The moments are those
@@ -11,6 +11,8 @@ whole: a gang of which every member needs a node of its own, over plain HTTP and
 refused: ten members, of which each fits nine nodes, one at a time; until each of them says so.
 rate: many gangs of eight and the same pods without gangs, in turns, while everything runs: created
 as fast as the API server takes them.
+gated: the same pods behind a gate of no gang, which is opened by one write as soon as they are
+there; alone: both without our programs, by kube-scheduler alone. What a gate costs at least.
 """
 
 import argparse
@@ -31,7 +33,10 @@ from benchmarks.plane import layouts, rig
 from process.runtime import clock as clocks
 from process.runtime import supervise
 
-_PARTS = WHOLE, REFUSED, RATE = "whole", "refused", "rate"
+_METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+_PARTS = WHOLE, REFUSED, RATE, GATED, ALONE = "whole", "refused", "rate", "gated", "alone"
+_USUAL = WHOLE, REFUSED, RATE
+_STRATEGIC = {"Content-Type": "application/strategic-merge-patch+json", "Accept": _METADATA}
 _TICK_SECONDS = 0.01
 _PROGRESS_SECONDS = 10.0
 _PATIENCE = 120.0
@@ -44,10 +49,11 @@ class StuckError(RuntimeError):
 class Field:
     """Pods on a control plane, and what a watch shows of them."""
 
-    def __init__(self, made: rig.Rig, webhook: int, arguments: argparse.Namespace) -> None:
+    def __init__(self, made: rig.Rig, arguments: argparse.Namespace) -> None:
         self.made, self.given = made, arguments
         self.seen = moments.Moments()
-        self._webhook = webhook
+        self.pids: dict[str, int] = {}
+        """Programs of ours that run all the time."""
         self._turn = 0
 
     async def follow(self, version: str) -> None:
@@ -80,6 +86,18 @@ class Field:
         await rig.many(one(body) for body in bodies)
         return found
 
+    async def open(self, bodies: Iterable[dict[str, Any]]) -> None:
+        """Create pods behind a gate, and open each at once."""
+
+        async def one(body: dict[str, Any]) -> None:
+            name = body["metadata"]["name"]
+            await self.made.call("POST", rig.PODS, body)
+            self.seen.answered(name, time.perf_counter())
+            path, query = f"{rig.PODS}/{name}", {"fieldValidation": "Ignore"}
+            await self.made.call("PATCH", path, objects.OPENING, headers=_STRATEGIC, params=query)
+
+        await rig.many(one(body) for body in objects.gated(bodies))
+
     async def until(self, what: str, ends: Collection[str], wanted: int) -> None:
         """Wait until so many pods are among those, as long as anything still changes."""
         shown = changed = time.perf_counter()
@@ -100,8 +118,8 @@ class Field:
         """Count the processor time of every program until the end of the block."""
         pids = {
             **self.made.plane.pids(),
-            "extender": pair.extender.pid,
-            "webhook": self._webhook,
+            **pair.pids,
+            **self.pids,
             "bench": os.getpid(),
         }
         before = {name: figures.cpu_seconds(pid) for name, pid in pids.items()}
@@ -151,7 +169,10 @@ class Field:
             # All of them take minutes, and a node is not used that has not reported for three.
             beside.start("reports", lambda: self.made.renew_reports(clocks.SystemClock()))
             start = time.perf_counter()
-            await self.create(bodies)
+            if kind in (report.GATED, report.ALONE_GATED):
+                await self.open(bodies)
+            else:
+                await self.create(bodies)
             created, early = time.perf_counter(), len(seen.bound)
             await self.until("pods bound", seen.bound, wanted)
         if len(seen.gated) != (wanted if kind == report.GANGS else 0):
@@ -176,13 +197,28 @@ async def _round(field: Field, turn: int, found: report.Found) -> None:
                     seconds = await field.refused(pair)
                     found.refused[transport].append(seconds)
                     _say(f"round {turn} {name}: all say why after {seconds:.2f} s, {_load()}")
-    if RATE in parts:
-        order = (report.PLAIN, report.GANGS) if turn % 2 else (report.GANGS, report.PLAIN)
-        for kind in order:
-            async with programs.running(field.made, programs.HTTP, queries) as pair:
-                drain = await field.drained(pair, kind)
-                found.drains[kind].append(drain)
-                _say(f"round {turn} {kind}: {drain.line()}, {_load()}")
+    kinds = [report.GANGS] * (RATE in parts) + [report.GATED] * (GATED in parts)
+    for kind in _order([*kinds, report.PLAIN] if kinds else [], turn):
+        async with programs.running(field.made, programs.HTTP, queries) as pair:
+            await _drain(field, pair, kind, turn, found)
+
+
+async def _alone(field: Field, turn: int, found: report.Found) -> None:
+    for kind in _order([report.ALONE_GATED, report.ALONE], turn):
+        async with programs.alone(field.made, field.given.qps) as pair:
+            await _drain(field, pair, kind, turn, found)
+
+
+async def _drain(
+    field: Field, pair: programs.Pair, kind: str, turn: int, found: report.Found
+) -> None:
+    drain = await field.drained(pair, kind)
+    found.drains[kind].append(drain)
+    _say(f"round {turn} {kind}: {drain.line()}, {_load()}")
+
+
+def _order(kinds: list[str], turn: int) -> list[str]:
+    return kinds[::-1] if turn % 2 else kinds
 
 
 def _load() -> str:
@@ -204,9 +240,13 @@ async def _main(arguments: argparse.Namespace) -> None:
         await made.call("POST", resources.NAMESPACES.path(), namespace)
         path = resources.CONFIG_MAPS.path(names.NAMESPACE)
         await made.call("POST", path, objects.SCHEDULERS)
+        field = Field(made, arguments)
+        following = tasks.create_task(field.follow(await made.version()))
+        for turn in range(arguments.rounds if ALONE in arguments.parts else 0):
+            # Before our webhook is registered.
+            await _alone(field, turn, found)
         async with reviewers.ours(made) as webhook:
-            field = Field(made, webhook.pid, arguments)
-            following = tasks.create_task(field.follow(await made.version()))
+            field.pids["webhook"] = webhook.pid
             for turn in range(arguments.rounds):
                 print(f"round {turn}, {_load()}", flush=True)
                 await _round(field, turn, found)
@@ -229,7 +269,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--members", type=int, default=512)
     parser.add_argument("--gangs", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--parts", type=_parts, default=[*_PARTS])
+    parser.add_argument("--parts", type=_parts, default=[*_USUAL])
     parser.add_argument("--qps", type=int, default=5000)
     parser.add_argument(
         "--layout", type=layouts.Layout, choices=[*layouts.Layout], default=layouts.Layout.SHARED
