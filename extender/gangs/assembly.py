@@ -77,10 +77,10 @@ class Gangs:
         self.controller = controller.GangController(parts, chosen, preemptor)
         self._books.cluster.followers.append(self.controller.follow)
 
-    def offered(self, uid: str, nodes: Collection[str], is_bound_by_volumes: bool) -> None:
-        """Take in that kube-scheduler is about to place a member on one of these nodes."""
-        if self.controller is not None:
-            self.controller.offered(uid, nodes, is_bound_by_volumes)
+    def offered(self, uid: str, nodes: Collection[str], is_bound_by_volumes: bool) -> str:
+        """Take in at which nodes kube-scheduler looks for a member; return where it is placed."""
+        assert self.controller is not None
+        return self.controller.offered(uid, nodes, is_bound_by_volumes)
 
     def _spawn(self, name: str, work: Awaitable[None]) -> None:
         assert self._supervisor is not None

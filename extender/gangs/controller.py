@@ -90,12 +90,13 @@ class GangController:
         if self._parts.queue or self.plans or _is_gang(delta):
             self._nap.wake()
 
-    def offered(self, uid: str, nodes: Collection[str], is_bound_by_volumes: bool) -> None:
-        """Take in that kube-scheduler is about to place a member on one of these nodes."""
+    def offered(self, uid: str, nodes: Collection[str], is_bound_by_volumes: bool) -> str:
+        """Take in at which nodes kube-scheduler looks for a member; return where it is placed."""
         freed = self._freed
-        self._exchanges.offered(uid, nodes, is_bound_by_volumes=is_bound_by_volumes)
+        node = self._exchanges.offered(uid, nodes, is_bound_by_volumes=is_bound_by_volumes)
         # Members that have exchanged their places keep what they kept together.
         self._freed = freed
+        return node
 
     # -- the loop ------------------------------------------------------------------------------
 

@@ -25,18 +25,27 @@ class Exchanges:
         self._offered: dict[str, float] = {}
         """By uid: when kube-scheduler looked for a node last, on the monotonic clock; in order."""
 
-    def offered(self, uid: str, nodes: Collection[str], *, is_bound_by_volumes: bool) -> None:
-        """Take in that kube-scheduler looks at these nodes for a member.
+    def offered(self, uid: str, nodes: Collection[str], *, is_bound_by_volumes: bool) -> str:
+        """Take in that kube-scheduler looks at these nodes for a member; return its place.
 
         `is_bound_by_volumes`: it has volumes of claims, by which kube-scheduler alone knows where
         it may be placed. Then all members of its plan are nominated.
         """
-        plans, one = self._plans, self._plans.of(uid)
+        one = self._plans.of(uid)
+        if one is None:
+            return ""
         looks_at = self._parts.sampling.looks_at()
-        if one is None or looks_at is None or one.refusing is None or one.refusing >= looks_at:
-            return
+        if looks_at is not None and one.refusing is not None and one.refusing < looks_at:
+            self._find(one, uid, nodes, is_bound_by_volumes)
+        return self._plans.by_group[one.group].slots[uid].node
+
+    def _find(
+        self, one: rounds.Round, uid: str, nodes: Collection[str], is_bound_by_volumes: bool
+    ) -> None:
+        """Let a member have one of the nodes at which kube-scheduler looks."""
         if is_bound_by_volumes:
-            plans.change(dataclasses.replace(one, nominated=frozenset(one.slots), refusing=None))
+            every = frozenset(one.slots)
+            self._plans.change(dataclasses.replace(one, nominated=every, refusing=None))
             return
         self._note(uid)
         slot = one.slots[uid]

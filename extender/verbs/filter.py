@@ -93,8 +93,11 @@ def answer(on: parts.Parts, body: bytes, now: float) -> bytes:
         view = on.cluster.view()
         candidates = on.reader.candidates(question.text, view)
         if question.request.requirements.is_member:
-            on.offers.take(question.request.uid, candidates.names, _claims_volumes(question))
+            volumes = _claims_volumes(question)
+            planned = on.offers.take(question.request.uid, candidates.names, volumes)
             view = on.cluster.view()
+            if planned and _is_planned(on, question, view, (candidates, planned), now):
+                return _one_name(planned)
         asked = on.cycles.get(on.plugins, question.request, view)
     except parts.BAD_INPUT as error:
         return response.failure(f"filter: the request cannot be read: {error}")
@@ -103,7 +106,7 @@ def answer(on: parts.Parts, body: bytes, now: float) -> bytes:
     kept = judged.kept()
     only = _kept_place(on, question, kept) or _only(on, question, view, (candidates, kept), now)
     if only is not None:
-        return b"".join((b'{"NodeNames":', orjson.dumps([only]), response.NOTHING_FAILED))
+        return _one_name(only)
     if judged.unanimous:
         # Give the very bytes of the list back.
         return b"".join((b'{"NodeNames":', question.text, response.NOTHING_FAILED))
@@ -126,6 +129,41 @@ def answer(on: parts.Parts, body: bytes, now: float) -> bytes:
         b',"Error":""}',
     )  # fmt: skip
     return b"".join(pieces)
+
+
+def _one_name(name: str) -> bytes:
+    return b"".join((b'{"NodeNames":', orjson.dumps([name]), response.NOTHING_FAILED))
+
+
+def _is_planned(
+    on: parts.Parts,
+    question: request_codec.Question,
+    view: views.View,
+    offered: tuple[request_codec.Candidates, str],
+    now: float,
+) -> bool:
+    """Whether the planned node of a member is offered and passes: no other has to be looked at.
+
+    Otherwise all are judged, and it is explained what refuses them.
+    """
+    candidates, name = offered
+    key, row = question.request.key, view.rows.get(name)
+    if row is None or not on.switches.enforces or key in on.explanations:
+        return False
+    if name not in candidates.names:
+        return False
+    asked, rows = on.cycles.get(on.plugins, question.request, view), pipeline.alone(row)
+    found = on.plugins.filter(asked, view, rows, now)
+    if found.refusal(0) is not None:
+        return False
+    if _is_passed_over(on, view, asked, (rows, found.codes), now):
+        return False
+    on.waits.tried(key, now)
+    on.waits.settled(key)
+    if on.decider is not None and question.traits is not None:
+        case = decider.Asked(question.pod, question.traits, view, rows)
+        on.decider.sent(case, name)
+    return True
 
 
 def _claims_volumes(question: request_codec.Question) -> bool:

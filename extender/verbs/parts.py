@@ -35,8 +35,11 @@ class Refused:
 class Offers:
     """Who hears at which nodes kube-scheduler looks for a member of a gang, before it is judged."""
 
-    take: Callable[[str, Sequence[str], bool], None] = lambda _uid, _nodes, _volumes: None
-    """Hears the uid, the nodes, and whether the pod has volumes of claims."""
+    take: Callable[[str, Sequence[str], bool], str] = lambda _uid, _nodes, _volumes: ""
+    """Hears the uid, the nodes, and whether the pod has volumes of claims.
+
+    Returns the only node that its plan lets it have, empty where there is none.
+    """
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
