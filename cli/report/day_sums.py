@@ -28,7 +28,7 @@ def past_of(data: Mapping[str, Any] | None, days: int, now: float) -> past.Past:
     except untrusted.ReadError as error:
         raise NoSumsError(f"ConfigMap {names.CONFIG_MAP_REPORT}: {error}") from error
     wanted = past_days(days, now)
-    chosen = [one for one in kept if one.date in wanted]
+    chosen = sorted((one for one in kept if one.date in wanted), key=lambda one: one.date)
     if not chosen:
         raise NoSumsError(
             f"ConfigMap {names.CONFIG_MAP_REPORT} has no sums of these days: the manager keeps "
@@ -52,8 +52,9 @@ def past_of(data: Mapping[str, Any] | None, days: int, now: float) -> past.Past:
                 sum(one.held for one in day.teams.values()) / _HOUR,
                 day.cluster.used / _HOUR,
             )
-            for day in sorted(chosen, key=lambda one: one.date)
+            for day in chosen
         ),
+        tuple((day.date, day.agents) for day in chosen),
     )
 
 

@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any, Final
 
 from cli.output import charts, written_reports
+from cli.report import agents
 
 _MOST_BARS: Final = 12
 
@@ -44,6 +45,8 @@ class Past:
     teams: tuple[Team, ...]
     days: tuple[tuple[str, float, float, float], ...] = ()
     """By date: lent, held and used by batch pods."""
+    did: agents.Days = ()
+    """What agents did by date; empty where the source does not know it."""
     notes: tuple[str, ...] = ()
 
 
@@ -61,6 +64,7 @@ def report(found: Past) -> written_reports.Report:
             f"Colocation lent {found.lent:.0f} core-hours, of which batch and mid pods used "
             f"{found.batch:.0f}; {found.evicted:.0f} pods were evicted."
         ),
+        *agents.sentences(found.did),
     )
     rows = tuple(
         (
@@ -90,6 +94,8 @@ def report(found: Past) -> written_reports.Report:
         )
         days = [(day, {"lent": a, "held": b, "used": c}) for day, a, b, c in found.days]
         drawings.append(charts.bars("Core-hours by day", "h", days))
+    tables += agents.tables(found.did)
+    drawings += agents.drawings(found.did)
     return written_reports.Report(
         "What colocation gave", sentences, tuple(tables), tuple(drawings), found.notes
     )
@@ -101,7 +107,8 @@ def _shown(value: float | None, digits: int = 1) -> str:
 
 def document(found: Past) -> dict[str, Any]:
     """Return it for programs."""
-    body = dataclasses.asdict(found)
+    body = dataclasses.asdict(dataclasses.replace(found, did=()))
+    body["did"] = agents.document(found.did)
     body["days"] = [
         {"date": day, "lent": lends, "held": held, "used": used}
         for day, lends, held, used in found.days

@@ -1,7 +1,7 @@
 """The state of the cluster in one picture: what nodes have, request, use and lend."""
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from api import names
@@ -12,7 +12,9 @@ from api.wire import quantity
 from cli import reading
 from cli.doctor import live_switches
 from cli.quota import table
+from cli.report import agents
 from cli.view import scheduler_arguments
+from domain.daily_sums import sums
 from domain.pods import pending_reason, resources
 
 MEMORY = "memory"
@@ -69,6 +71,8 @@ class Picture:
     """The arguments of the extender's plug-ins."""
     quotas: tuple[table.Row, ...] = ()
     """ElasticQuotas of all groups."""
+    agents: tuple[str, ...] = ()
+    """What agents did on the latest day, by the daily sums of the manager."""
     unreadable: tuple[str, ...] = ()
     """Objects of an unexpected shape, which are left out."""
 
@@ -78,6 +82,7 @@ class Maps(NamedTuple):
 
     switches: Mapping[str, str] = {}
     arguments: Mapping[str, str] = {}
+    sums: Mapping[str, str] = {}
 
 
 class _Seen(NamedTuple):
@@ -131,6 +136,7 @@ def take(
         batch_running=sum(1 for seen in placed if seen.batch),
         switched=_switched(maps.switches, nodes),
         configured=scheduler_arguments.told(maps.arguments),
+        agents=tuple(_agents(maps.sums)),
         unreadable=tuple(left_out),
     )
 
@@ -153,6 +159,13 @@ def _switched(switches: Mapping[str, str], nodes: Sequence[core.Node]) -> tuple[
     labels = {node.metadata.name: node.metadata.labels for node in nodes}
     said, unknown = live_switches.told(switches, labels)
     return (*said, *(f"{sentence} (this changes nothing)" for sentence in unknown))
+
+
+def _agents(data: Mapping[str, str]) -> Iterator[str]:
+    """Yield what agents did on the latest day; nothing where the sums cannot be read."""
+    for day in reading.either((), sums.read, data)[-1:]:
+        for said in agents.sentences([(day.date, day.agents)]):
+            yield f"{day.date} (UTC): {said}"
 
 
 def _node(

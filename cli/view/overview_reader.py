@@ -34,6 +34,7 @@ async def read(kube: clients.Client, namespace: str = names.NAMESPACE) -> overvi
         overview.Maps(
             await _data(kube, names.CONFIG_MAP_SWITCHES, namespace),
             await _data(kube, names.CONFIG_MAP_SCHEDULER, namespace),
+            await _data(kube, names.CONFIG_MAP_REPORT, namespace),
         ),
         odd,
     )

@@ -76,7 +76,8 @@ def render(shown: overview.Picture, title: str) -> console.Group:
     switched = [cells.cell(f"switch: {sentence}", "yellow") for sentence in shown.switched]
     said = [cells.cell(f"plug-ins: {sentence}", "yellow") for sentence in shown.configured]
     quotas = [cells.cell(line) for line in _quotas(shown)]
-    return console.Group(*switched, *said, *odd, nodes, legend, pending, *quotas)
+    did = [cells.cell(sentence) for sentence in shown.agents]
+    return console.Group(*switched, *said, *odd, nodes, legend, pending, *did, *quotas)
 
 
 def lines(shown: overview.Picture, *, wide: bool = False) -> Iterator[str]:
@@ -98,6 +99,7 @@ def lines(shown: overview.Picture, *, wide: bool = False) -> Iterator[str]:
         yield f"  {waiting.key} asks {waiting.asks}: {waiting.reason}"
     if len(shown.pending) > most:
         yield f"  and {len(shown.pending) - most} more"
+    yield from shown.agents
     yield from _quotas(shown, wide=wide)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from api import resources
+from api import names, resources
 from manager.console.access import questions
 
 Question = questions.Question
@@ -34,3 +34,8 @@ def of_lending(namespace: str, name: str) -> tuple[Question, ...]:
     """Return what goes into what a node lends; the two name the cluster's configuration map."""
     config = Question(resources.CONFIG_MAPS, namespace, name)
     return (NODES, METRICS, PODS, config, TOPOLOGIES, DEVICES)
+
+
+def of_days(namespace: str) -> Question:
+    """Return what it takes to see what agents did by day, as the leader keeps it."""
+    return Question(resources.CONFIG_MAPS, namespace, names.CONFIG_MAP_REPORT)

@@ -1,13 +1,14 @@
 """The documents of the console: who may see what of each, and its view."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from aiohttp import web
 
 from api import resources
-from manager.console import http, informers, needs, prepared
+from domain.daily_sums import sums
+from manager.console import agent_days, http, informers, needs, prepared
 from manager.console.access import reviews, scope, session
 from manager.console.views import (
     devices,
@@ -29,9 +30,14 @@ class Pages:
     """Every document by path."""
 
     def __init__(
-        self, watched: informers.Watched, config: tuple[str, str], clock: clocks.Clock
+        self,
+        watched: informers.Watched,
+        config: tuple[str, str],
+        days: agent_days.AgentDays,
+        clock: clocks.Clock,
     ) -> None:
         self._watched = watched
+        self._days, self._of_days = days, needs.of_days(config[0])
         self._lending = needs.of_lending(*config)
         self._prepared = prepared.Prepared(clock)
         self._uses = usage.Uses()
@@ -168,12 +174,14 @@ class Pages:
         return http.Shown(migrations.document(self._watched.migrations, _asked(request)))
 
     async def outcome(self, asking: session.Session, _request: web.Request) -> http.Shown:
-        """Show what colocation gives at this moment."""
+        """Show what colocation gives at this moment, and what agents did by day."""
         await asking.require(*needs.PAGES["scorecard"])
         moved = await asking.may(needs.MIGRATIONS)
-        return self._prepared.get(("scorecard", moved), lambda: self._outcome(moved=moved))
+        days = await self._days.known() if await asking.may(self._of_days) else None
+        key = ("scorecard", moved, days is not None)
+        return self._prepared.get(key, lambda: self._outcome(days, moved=moved))
 
-    def _outcome(self, *, moved: bool) -> http.Shown:
+    def _outcome(self, days: Sequence[sums.Day] | None, *, moved: bool) -> http.Shown:
         watched = self._watched
         found = scorecard.total(
             (
@@ -184,7 +192,7 @@ class Pages:
         )
         moves: Iterable[migrations.Migration] | None = watched.migrations if moved else None
         waits: Iterable[pod_views.Pod] = watched.index.waiting.values()
-        return http.Shown(scorecard.document(found, waits, moves))
+        return http.Shown(scorecard.document(found, waits, moves, days))
 
 
 async def _group_scope(asking: session.Session, places: set[str]) -> scope.Scope:

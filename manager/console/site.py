@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 from kube.client import client as clients
 from kube.informers import informer_set
-from manager.console import http, informers, pages
+from manager.console import agent_days, http, informers, pages
 from manager.console.access import reviews, session
 from manager.settings import ConsoleSettings
 from process.http import health, server
@@ -47,7 +47,9 @@ class Console:
         )
         reviewer = reviews.Reviewer(self._api, pace, self._clock, self._registry)
         sessions = session.Sessions(reviewer, self._settings.viewer)
-        site = http.application(pages.Pages(self.watched, config, self._clock).by_path(), sessions)
+        days = agent_days.AgentDays(self._api, config[0], self._clock)
+        shown = pages.Pages(self.watched, config, days, self._clock)
+        site = http.application(shown.by_path(), sessions)
         async with server.running_site(
             site,
             self._settings.server,

@@ -197,8 +197,8 @@ export class Scorecard {
 
   constructor() {
     this.content = h("div");
-    this.element = h("div", {}, h("h1", {}, "Scorecard"), h("p", { class: "soft" }, "What colocation gives at this moment, from nodes, pods and the agents' reports. ",
-      "What agents held back or evicted day by day: ", h("code", {}, "koord agent scorecard"), "."), this.content);
+    this.element = h("div", {}, h("h1", {}, "Scorecard"), h("p", { class: "soft" }, "What colocation gives at this moment, from nodes, pods and the agents' reports, and what agents did by day of UTC. ",
+      "By namespace: ", h("code", {}, "koord agent scorecard"), "."), this.content);
   }
 
   async load() {
@@ -223,6 +223,21 @@ export class Scorecard {
         ["Nodes that report", d.reported, `of ${d.nodes}`],
         d.moves && ["Moves that succeeded", d.moves.Succeeded ?? 0, `${d.moves.Failed ?? 0} failed`]),
       h("div", { class: "cols" }, stack("CPU in cores", (value) => cores(value), (one) => one.cpu), stack("Memory", bytes, (one) => one.memory)),
-      d.waiting.length ? counts("Pods that wait, by reason", d.waiting.map((one) => [one.kind, one.pods])) : h("p", {}, "No pod waits for a node."));
+      d.waiting.length ? counts("Pods that wait, by reason", d.waiting.map((one) => [one.kind, one.pods])) : h("p", {}, "No pod waits for a node."),
+      agentDays(d.days, rate));
   }
+}
+
+function agentDays(days, rate) {
+  if (!days) return h("p", { class: "soft" }, "What agents did by day is shown to those who may get ConfigMap koord-colocation-report.");
+  if (!days.length) return h("p", {}, "No agent has reported what it did yet.");
+  const head = ["Day", "Enforced", "Above threshold", "Held back (core-hours)", "Would hold back", "Online throttled", "Evicted", "Of them online", "Would evict", "By strategy"];
+  const by = (one) => one.strategies.map((s) => `${s.name} ${s.evicted + s.wouldEvict}`).join(", ") || "–";
+  const number = (value) => value.toLocaleString("en");
+  return scrolled(
+    h("table", { class: "panel" }, h("caption", {}, "What agents did by day"),
+      h("thead", {}, h("tr", {}, head.map((one, at) => h("th", { scope: "col", class: at && at < 9 ? "num" : "" }, one)))),
+      h("tbody", {}, days.map((one) => h("tr", {}, h("th", { scope: "row" }, one.date),
+        [rate(one.enforced), rate(one.aboveThreshold), number(one.heldBack), number(one.wouldHoldBack), rate(one.onlineThrottled), number(one.evicted), number(one.evictedOnline), number(one.wouldEvict)]
+          .map((text) => h("td", { class: "num" }, text)), h("td", {}, by(one)))))));
 }

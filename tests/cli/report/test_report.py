@@ -11,7 +11,7 @@ from api import names, resources
 from api.wire import durations
 from cli import main
 from cli.report import measured_use
-from domain.daily_sums import sums
+from domain.daily_sums import effects, sums
 from tests import builders
 from tests.cli.prometheus import served
 
@@ -176,6 +176,7 @@ async def test_the_past_comes_from_the_sums_of_the_manager(run, plane, capsys):
     assert (shop["name"], shop["left"]) == ("shop", 8)
     assert await run() == 0
     assert "| data | 12.0 | 10.0 | 0.0 | 2.0 | 4.0 | 3 |" in capsys.readouterr().out
+    assert "Agents held back" not in json.dumps(body)
     plane.answers[MAP]["data"] = {sums.KEY: "["}
     assert await run() == 2
     assert "koord-colocation-report" in capsys.readouterr().err
@@ -199,3 +200,34 @@ async def test_a_report_without_charts_makes_no_picture(run, plane, tmp_path, ca
     assert await run("--would", f"--png={tmp_path / 'r.png'}") == 2
     assert "no charts" in capsys.readouterr().err
     assert not (tmp_path / "r.png").exists()
+
+
+async def test_what_agents_did_is_told_by_day_and_strategy(run, plane, tmp_path, capsys):
+    now, rates = time.time(), sums.Rates(sums.Cluster(1.0, 32.0, 12.0, 8.0, 5.0), {})
+    yesterday, today = (durations.moment(now - ago * 86_400)[:10] for ago in (1, 0))
+    hour = {"watched": 3600.0, "known": 3600.0, "over": 1800.0, "measured": 7200.0}
+    observed = effects.Effects(
+        **hour, would_suppress=7200.0, throttled=720.0, would_evict=3.0,
+        reasons={"memory-evict": effects.Reason(0.0, 3.0)},
+    )  # fmt: skip
+    enforced = effects.Effects(
+        **hour, enforced=3600.0, suppressed=3600.0, throttled=360.0, evicted=2.0,
+        evicted_online=1.0, reasons={"cpu-evict": effects.Reason(2.0, 0.0)},
+    )  # fmt: skip
+    days = ()
+    for date, did in ((yesterday, observed), (today, enforced)):
+        days = sums.with_effects(sums.added(days, date, rates, 3600), date, did)
+    plane.answers[MAP] = {"metadata": {"name": "x"}, "data": {sums.KEY: sums.text(days)}}
+    assert await run(f"--png={tmp_path / 'r.png'}") == 0
+    out = capsys.readouterr().out
+    assert "held back 1.0 core-hours of best-effort work and evicted 2 pods, 1 of them" in out
+    assert "they would have held back 2.0 core-hours and evicted 3 pods" in out
+    assert "throttled in 10.0 % of the periods on days on which" in out
+    assert "in 5.0 % on days on which it was mostly enforced" in out
+    assert f"| {yesterday} | 1.0 | 0.0 % | 50.0 % | 0.0 | 2.0 | 10.0 % | 0 | 0 | 3 |" in out
+    assert f"| {today} | 1.0 | 100.0 % | 50.0 % | 1.0 | 0.0 | 5.0 % | 2 | 1 | 0 |" in out
+    assert "| memory-evict | 0 | 3 |" in out
+    assert await run("-o", "json") == 0
+    first, second = json.loads(capsys.readouterr().out)["did"]
+    assert (first["wouldHoldBack"], first["aboveThreshold"]) == (2.0, 0.5)
+    assert second["strategies"] == {"cpu-evict": {"evicted": 2, "wouldEvict": 0}}

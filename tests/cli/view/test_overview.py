@@ -14,6 +14,7 @@ from cli.dev import pod_load
 from cli.quota import cluster
 from cli.quota import table as quota_table
 from cli.view import overview, tables
+from domain.daily_sums import effects, sums
 from tests import builders
 from tests.cli.commands import test_get
 
@@ -111,6 +112,22 @@ def test_what_is_switched_off_where_stands_above_all() -> None:
         "switch: " + next(one for one in shown.switched if "cpu-brust" in one),
         "switch: manager is 'perhaps' (this changes nothing)",
     ]
+
+
+def test_what_agents_did_on_the_latest_day_is_told() -> None:
+    did = effects.Effects(watched=3600.0, enforced=3600.0, suppressed=7200.0, evicted=2.0)
+    rates = sums.Rates(sums.Cluster(1.0), {})
+    days = sums.added(sums.added((), "2026-06-30", rates, 60), "2026-07-01", rates, 60)
+    data = {sums.KEY: sums.text(sums.with_effects(days, "2026-07-01", did))}
+    shown = overview.take([], [], {}, overview.Maps(sums=data))
+    (said,) = shown.agents
+    assert said.startswith("2026-07-01 (UTC): Agents held back 2.0 core-hours of best-effort work")
+    assert said in list(tables.lines(shown))
+
+
+@pytest.mark.parametrize("text", ["", "[", "[]", '[{"date": 5}]'])
+def test_sums_that_cannot_be_read_are_left_out(text) -> None:
+    assert overview.take([], [], {}, overview.Maps(sums={sums.KEY: text})).agents == ()
 
 
 UNREADABLE = (
