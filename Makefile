@@ -124,9 +124,9 @@ browser: $(STAMP) ## The web console in a real Chromium; KOORD_PICTURES=docs/con
 	KOORD_BROWSER=1 $(PYTEST) -n 2 --dist worksteal --timeout=120 tests/browser
 
 .PHONY: prometheus
-prometheus: $(STAMP) ## What commands read from a real Prometheus, and the alerts (needs Debian, or prometheus and promtool)
+prometheus: $(STAMP) ## What commands and dashboards read from a real Prometheus, and the alerts; KOORD_PICTURES=docs/dashboards renews pictures
 	$(BIN)/python -m tests.planes.prometheus
-	KOORD_PROMETHEUS=1 $(PYTEST) tests/prometheus
+	KOORD_PROMETHEUS=1 $(PYTEST) tests/prometheus tests/dashboards
 
 .PHONY: bench
 bench: $(STAMP) ## Benchmarks, as ratios in one run

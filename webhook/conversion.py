@@ -20,7 +20,10 @@ class Conversion:
 
     def __init__(self, figures: metrics.Registry) -> None:
         self._converted = figures.counter(
-            "koord_webhook_conversions_total", "Conversion requests by result.", ("result",)
+            "koord_webhook_conversions_total",
+            "Conversion requests by result.",
+            ("result",),
+            known=(("converted",), ("failed",)),
         )
 
     def routes(self) -> list[web.RouteDef]:

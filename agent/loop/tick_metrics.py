@@ -70,7 +70,7 @@ class Figures:
         suppress = round_.decisions.get(SUPPRESS)
         allowed = None if suppress is None else suppress.figures.get("allowed-milli")
         if allowed is not None:
-            self.allowed.set(allowed / 1000)
+            self.allowed.set(max(0, allowed) / 1000)
         best_effort = sum(pod.usage.cpu or 0.0 for pod in picture.pods if pod.best_effort)
         for by, cores in (("node", picture.usage.cpu), ("best-effort", best_effort)):
             if cores is not None:

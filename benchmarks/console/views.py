@@ -75,6 +75,33 @@ _OPEN = """(async () => {
   await %s;
   return performance.now() - started;
 })()"""
+_ANSWERED = """(async () => {
+  const main = document.querySelector('main > :not(.away)');
+  const shown = () => [...main.querySelectorAll('table')].map((one) => one.innerText).join();
+  const old = shown();
+  const started = performance.now();
+  %s;
+  const end = started + 20000;
+  while (shown() === old) {
+    if (performance.now() > end) throw new Error(document.body.innerText.slice(0, 500));
+    await new Promise(done => setTimeout(done, 1));
+  }
+  await %s;
+  return performance.now() - started;
+})()"""
+_TYPED = """const field = main.querySelector('.tools input');
+  field.value = '%s'; field.dispatchEvent(new Event('input', {bubbles: true}))"""
+_PRESSED = "main.querySelector('%s').click()"
+_TABLE = (
+    ("sort", _PRESSED % "thead th:nth-child(5) button"),
+    ("table-next", _PRESSED % ".pager button:nth-child(2)"),
+)
+_LISTS = {
+    "pending": (("pending-search", _TYPED % "app-77"), ("pending-search-cleared", _TYPED % ""),
+                ("pending-next", _PRESSED % ".pager button:nth-child(2)")),
+    "quotas": (("quota-search", _TYPED % "7"), ("quota-search-cleared", _TYPED % "")),
+}  # fmt: skip
+"""What people do on the pages, with the script that does it."""
 _ACTIONS = (
     ("colour", (".tools select", 0, "memory-used", "change")),
     ("order", (".tools select", 2, "high", "change")),
@@ -163,6 +190,7 @@ async def _act(tab: browser.Tab, acted: dict[str, list[float]]) -> None:
         f" await {_FRAME}; return performance.now() - started }})()"
     )
     acted.setdefault("arrow-key", []).append(await tab.run(script))
+    await _press(tab, acted, _TABLE)
     node = f"nodes/{fleet.node_name(7)}"
     opened = [(node, "Node", "main .fall")]
     opened += [(page, title, "main tbody th, main dl") for page, title in _PAGES]
@@ -170,8 +198,16 @@ async def _act(tab: browser.Tab, acted: dict[str, list[float]]) -> None:
         taken = await tab.run(_OPEN % (page, title, sign, _FRAME))
         name = "node" if page == node else page
         acted.setdefault(f"open-{name}", []).append(taken)
+        await _press(tab, acted, _LISTS.get(page, ()))
     taken = await tab.run(_OPEN % ("nodes", "Nodes", ".heat", _FRAME))
     acted.setdefault("back-to-nodes", []).append(taken)
+
+
+async def _press(
+    tab: browser.Tab, acted: dict[str, list[float]], actions: Sequence[tuple[str, str]]
+) -> None:
+    for name, script in actions:
+        acted.setdefault(name, []).append(await tab.run(_ANSWERED % (script, _FRAME)))
 
 
 async def _measure(size: fleet.Size, rounds: int) -> None:

@@ -1,6 +1,7 @@
 """Metrics of migration: jobs by phase, how long they take, and evictions by result."""
 
 import collections
+import itertools
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -38,10 +39,14 @@ class JobMetrics:
             ("mode", "phase"),
             buckets=_BUCKETS,
         )
+        for mode, phase in itertools.product(_MODES, _FINAL):
+            # From the start, or the first job of each would not count in a rate.
+            self._seconds.labels(mode, phase)
         self._ended = registry.counter(
             "koord_migration_ended_total",
             "Jobs that ended, by phase and reason.",
             ("phase", "reason"),
+            known=((conditions.SUCCEEDED, conditions.COMPLETE),),
         )
         self._jobs = registry.table(
             "koord_migration_jobs", "Jobs by phase and mode.", ("phase", "mode")

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import itertools
 import logging
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -31,6 +32,7 @@ _REASONS: Final[Mapping[receipt.Verdict, event_reasons.Reason]] = {
     receipt.Verdict.NOT_PAID: NOT_PAID,
     receipt.Verdict.UNKNOWN: UNKNOWN,
 }
+_KINDS: Final = ("expected", "gained", "lost")
 _MANAGER: Final = "koord-descheduler"
 
 
@@ -75,7 +77,11 @@ class ReceiptMetrics:
 
     def show(self) -> None:
         """Export which profiles are halted."""
-        self._halted.replace({(name,): value for name, value in self._ask().items()})
+        found = self._ask()
+        self._halted.replace({(name,): value for name, value in found.items()})
+        for name, kind in itertools.product(found, _KINDS):
+            # Before the first settlement, or a rate would leave that one out.
+            self._points.labels(name, kind)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

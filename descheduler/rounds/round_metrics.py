@@ -82,6 +82,9 @@ class RoundMetrics:
         self._nodes.replace(
             {(one.profile, one.plugin, one.pool, one.kind): float(one.count) for one in plan.counts}
         )
+        for counted in plan.counts:
+            # Before the first move, or a rate would leave that one out.
+            self._moves.labels(counted.profile, counted.plugin, MOVED)
         if plan.spread is not None:
             self._spread.labels("before").set(plan.spread.before / 100)
             self._spread.labels("after").set(plan.spread.after / 100)

@@ -66,6 +66,7 @@ class Listing:
             "koord_manager_missed_pods_total",
             "Pods found that were created without admission, by what became of them.",
             ("kind",),
+            known=[(kind,) for kind in _REASONS],
         )
         self._present = registry.gauge(
             "koord_manager_missed_pods_present",

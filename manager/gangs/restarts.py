@@ -52,9 +52,13 @@ class Restarts:
             "koord_gang_restarts_total",
             "Gangs below their minimum whose pods are to start anew, by what became of it.",
             ("result",),
+            known=(("restarted",), ("would-restart",), ("delayed",), ("incomplete",)),
         )
         self._evictions = registry.counter(
-            "koord_gang_evictions_total", "Evictions of pods of gangs that restart.", ("result",)
+            "koord_gang_evictions_total",
+            "Evictions of pods of gangs that restart.",
+            ("result",),
+            known=(("evicted",), ("refused",)),
         )
 
     def last(self, gang_id: str) -> float | None:

@@ -1,7 +1,7 @@
 """Metrics of one process: a registry of its own and one set of naming rules."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import prometheus_client
@@ -95,17 +95,29 @@ class Registry:
             prometheus_client.GCCollector(registry=self.collector)
 
     def counter(
-        self, name: str, description: str, labels: Sequence[str] = ()
+        self,
+        name: str,
+        description: str,
+        labels: Sequence[str] = (),
+        *,
+        known: Iterable[tuple[str, ...]] = (),
     ) -> prometheus_client.Counter:
-        """Return the counter of that name, which only grows and ends in _total."""
+        """Return the counter of that name, which only grows and ends in _total.
+
+        Of what is `known` about its labels, a series is exported from the start. One that appears
+        with its first event has never grown, for Prometheus: a rate would leave that event out.
+        """
         if not name.endswith("_total"):
             raise MetricError(f"counter {name}: end its name in _total")
-        return self._metric(
+        found = self._metric(
             prometheus_client.Counter,
             name,
             labels,
             lambda: prometheus_client.Counter(name, description, labels, registry=self.collector),
         )
+        for values in known:
+            found.labels(*values)
+        return found
 
     def gauge(
         self, name: str, description: str, labels: Sequence[str] = ()

@@ -57,9 +57,17 @@ def text(families):
 @contextlib.asynccontextmanager
 async def serving(folder, families):
     """Serve these samples; yields the address."""
-    program, tool = programs()
-    samples, data, settings = folder / "samples.txt", folder / "data", folder / "prometheus.yml"
+    samples = folder / "samples.txt"
     samples.write_text(text(families))
+    async with over(folder, samples) as url:
+        yield url
+
+
+@contextlib.asynccontextmanager
+async def over(folder, samples):
+    """Serve the samples of a file in OpenMetrics; yields the address."""
+    program, tool = programs()
+    data, settings = folder / "data", folder / "prometheus.yml"
     settings.write_text("scrape_configs: []\n")
     blocks = [tool, "tsdb", "create-blocks-from", "openmetrics", "-q", samples, data]
     await asyncio.to_thread(subprocess.run, blocks, check=True, capture_output=True)

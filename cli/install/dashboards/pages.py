@@ -4,7 +4,8 @@ from cli.install.dashboards import devices, gangs, quotas, rebalancing, reservat
 from cli.install.dashboards.panels import Dashboard, Panel, Row, figure, graph
 
 _RATE = "[$__rate_interval]"
-_LEADS = 'koord_lease_leading{lease="koordinator-manager"}'
+_LEASE = '{lease="koordinator-manager"}'
+_LEADS = f"koord_lease_leading{_LEASE}"
 
 
 def _quantile(share: str, histogram: str, by: str, only: str = "") -> str:
@@ -24,17 +25,21 @@ def _rate(counter: str, by: str, only: str = "") -> str:
     return f"sum by ({by}) (rate({counter}{only}{_RATE}))"
 
 
-def _process(of: str) -> Row:
-    """Return what every process shows; `of` is a metric that only this process has."""
+def _process(of: str, most: int = 0) -> Row:
+    """Return what every process shows; `of` is a metric that only this process has.
 
-    def mine(expression: str) -> str:
-        return f"{expression} and on (namespace, pod) {of}"
+    Of processes that run on every node only so many are drawn, those that stand out.
+    """
+
+    def mine(expression: str, shown: str = "topk") -> str:
+        found = f"{expression} and on (namespace, pod) {of}"
+        return f"{shown}({most}, {found})" if most else found
 
     lag = mine(_quantile("0.99", "koord_process_loop_lag_seconds", "namespace, pod"))
     return Row(
         "Process",
         (
-            graph("Ready", (mine("koord_process_ready"), "{{pod}}")),
+            graph("Ready", (mine("koord_process_ready", "bottomk"), "{{pod}}")),
             graph("Memory", (mine("process_resident_memory_bytes"), "{{pod}}"), unit="bytes"),
             graph(
                 "CPU", (mine(f"rate(process_cpu_seconds_total{_RATE})"), "{{pod}}"), unit="short"
@@ -171,6 +176,10 @@ _CONNECTIONS = (
     "sum by (namespace, pod, server) (koord_server_connections)"
     f" and on (namespace, pod) {_OF_WEBHOOK}"
 )
+_REFUSED = (
+    f"{_rate('koord_server_refused_connections_total', 'namespace, pod, server')}"
+    f" and on (namespace, pod) {_OF_WEBHOOK}"
+)
 _WEBHOOK = Dashboard(
     "webhook",
     "Webhook",
@@ -217,16 +226,24 @@ _WEBHOOK = Dashboard(
                         _CONNECTIONS,
                         "{{pod}} {{server}}",
                     ),
-                    (
-                        _rate("koord_server_refused_connections_total", "pod, server"),
-                        "{{pod}} {{server}} refused",
-                    ),
+                    (_REFUSED, "{{pod}} {{server}} refused"),
                 ),
             ),
         ),
         _process(_OF_WEBHOOK),
     ),
 )
+
+
+def _of_manager(by: str, figure_of_controllers: str) -> str:
+    """Return a sum over the manager's controllers: other processes have some, too."""
+    return f"sum by ({by}) ({figure_of_controllers} and on (namespace, pod) {_LEADS})"
+
+
+def _reconciling(share: str) -> str:
+    found = _quantile(share, "koord_controller_reconcile_seconds", "controller, namespace, pod")
+    return f"{found} and on (namespace, pod) {_LEADS}"
+
 
 _MANAGER = Dashboard(
     "manager",
@@ -252,15 +269,22 @@ _MANAGER = Dashboard(
                 graph(
                     "Reconciled",
                     (
-                        _rate("koord_controller_reconciles_total", "controller, result"),
+                        _of_manager(
+                            "controller, result", f"rate(koord_controller_reconciles_total{_RATE})"
+                        ),
                         "{{controller}} {{result}}",
                     ),
                     unit="ops",
                 ),
-                graph("Time", *_both("koord_controller_reconcile_seconds", "controller"), unit="s"),
+                graph(
+                    "Time",
+                    (_reconciling("0.5"), "{{controller}} p50"),
+                    (_reconciling("0.99"), "{{controller}} p99"),
+                    unit="s",
+                ),
                 graph(
                     "Waiting",
-                    ("sum by (controller) (koord_controller_queue_keys)", "{{controller}}"),
+                    (_of_manager("controller", "koord_controller_queue_keys"), "{{controller}}"),
                 ),
                 graph(
                     "Writes",
@@ -273,7 +297,7 @@ _MANAGER = Dashboard(
                 graph("Leading", (_LEADS, "{{pod}}")),
                 graph(
                     "Lease",
-                    (_rate("koord_lease_renewals_total", "lease, result"), "{{lease}} {{result}}"),
+                    (_rate("koord_lease_renewals_total", "result", _LEASE), "{{result}}"),
                     unit="ops",
                 ),
             ),
@@ -282,6 +306,9 @@ _MANAGER = Dashboard(
     ),
 )
 
+_MOST = 20
+"""There is an agent on every node: of a thousand nodes only these are drawn."""
+_ANSWER = _quantile("0.99", "koord_agent_nri_answer_seconds", "pod")
 _AGENT = Dashboard(
     "agent",
     "Agents",
@@ -301,12 +328,18 @@ _AGENT = Dashboard(
                 ),
                 graph(
                     "Ticks that failed",
-                    (_rate("koord_agent_tick_failures_total", "pod"), "{{pod}}"),
+                    (
+                        f"topk({_MOST}, {_rate('koord_agent_tick_failures_total', 'pod')})",
+                        "{{pod}}",
+                    ),
                     unit="ops",
                 ),
                 graph(
                     "Time of a tick",
-                    (_quantile("0.99", "koord_agent_tick_seconds", "pod"), "{{pod}} p99"),
+                    (
+                        f"topk({_MOST}, {_quantile('0.99', 'koord_agent_tick_seconds', 'pod')})",
+                        "{{pod}} p99",
+                    ),
                     unit="s",
                 ),
                 graph(
@@ -316,17 +349,29 @@ _AGENT = Dashboard(
                 ),
                 graph(
                     "Files to put back",
-                    ("koord_agent_journal_entries", "{{pod}}"),
+                    (f"topk({_MOST}, koord_agent_journal_entries)", "{{pod}}"),
                     about="What the agent restores when it stops.",
                 ),
-                graph("Cores used", ("koord_agent_node_cpu_cores", "{{pod}} {{by}}")),
+                graph(
+                    "Cores used",
+                    (
+                        f'topk({_MOST}, koord_agent_node_cpu_cores{{by="node"}})',
+                        "{{pod}}",
+                    ),
+                    (
+                        f'topk({_MOST}, koord_agent_node_cpu_cores{{by="best-effort"}})',
+                        "{{pod}} best effort",
+                    ),
+                    about="Of the nodes that use most.",
+                ),
                 graph(
                     "Cores allowed to best effort",
-                    ("koord_agent_best_effort_allowed_cores", "{{pod}}"),
+                    (f"bottomk({_MOST}, koord_agent_best_effort_allowed_cores)", "{{pod}}"),
+                    about="Of the nodes that hold back most.",
                 ),
                 graph(
                     "Exclusive CPUs not respected",
-                    ("koord_agent_cpu_drift > 0", "{{pod}} {{kind}}"),
+                    ("topk(10, koord_agent_cpu_drift)", "{{pod}} {{kind}}"),
                     about="Cgroups that were moved, share exclusive CPUs or are pinned elsewhere; "
                     "the event CPUDrift names pod and container.",
                 ),
@@ -339,12 +384,12 @@ _AGENT = Dashboard(
                 ),
                 graph(
                     "Time of an answer",
-                    (_quantile("0.99", "koord_agent_nri_answer_seconds", "pod"), "{{pod}} p99"),
+                    (f"topk({_MOST}, {_ANSWER})", "{{pod}} p99"),
                     unit="s",
                 ),
             ),
         ),
-        _process("koord_agent_report_age_seconds"),
+        _process("koord_agent_report_age_seconds", _MOST),
     ),
 )
 

@@ -2,6 +2,9 @@
 
 from cli.install.dashboards.panels import Dashboard, Row, figure, graph
 
+_UNLIMITED = "1e18"
+"""What quotas without a maximum are entitled to: a line that far up would flatten all others."""
+
 
 def _by_quota(name: str, resource: str) -> str:
     """Return one gauge of a resource; every replica tells it, so the largest counts."""
@@ -12,7 +15,7 @@ def _shares(resource: str, title: str, unit: str) -> Row:
     """Return what teams have of one resource."""
 
     def shown(name: str) -> tuple[str, str]:
-        return f"topk(20, {_by_quota(name, resource)})", "{{quota}}"
+        return f"topk(20, {_by_quota(name, resource)} < {_UNLIMITED})", "{{quota}}"
 
     used = _by_quota("used", resource)
     return Row(
@@ -49,7 +52,7 @@ PAGE = Dashboard(
             (
                 figure("Pods that wait", "sum(max by (quota) (koord_quota_waiting_pods))"),
                 figure(
-                    "Quotas that wait below their guarantee",
+                    "Waiting below guarantee",
                     "count(max by (quota, resource) (koord_quota_waiting) > 0 and "
                     "max by (quota, resource) (koord_quota_used) < "
                     "max by (quota, resource) (koord_quota_guaranteed)) or vector(0)",

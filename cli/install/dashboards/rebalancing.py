@@ -35,7 +35,10 @@ PAGE = Dashboard(
                     "s",
                     about="Seconds ago; one replica runs rounds.",
                 ),
-                figure("Plug-ins that fail", "sum(koord_descheduler_plugin_failures_total)"),
+                figure(
+                    "Plug-ins that fail",
+                    "sum(koord_descheduler_plugin_failures_total) or vector(0)",
+                ),
             ),
         ),
         Row(

@@ -44,6 +44,7 @@ class Notices:
             "koord_extender_gang_evictions_total",
             "Members evicted because an interruption left them bound without their gang.",
             ("result",),
+            known=(("evicted",), ("refused",)),
         )
 
     def watch(self, waiting: Callable[[], float], in_force: Callable[[], float]) -> None:

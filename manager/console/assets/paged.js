@@ -3,7 +3,7 @@ import { announce, h, replace, scrolled } from "./dom.js";
 import { cellClass } from "./table.js";
 
 // Keys of one stroke of the hand become one request; whoever waits for the answer must not notice.
-const WAIT_MILLISECONDS = 40;
+const WAIT_MILLISECONDS = 20;
 
 // A list whose pages, filters and counts the console itself makes: only one page is ever here.
 export class Paged {

@@ -270,7 +270,7 @@ async def test_restarts_can_be_switched_off_and_observed_live(gangs, world, mode
         assert gangs.leaving() == []
         would = running.registry.value("koord_gang_restarts_total", {"result": "would-restart"})
         assert (would, gang_events.WOULD_RESTART in gangs.told("g-0")) == (
-            (1, True) if mode == "observe" else (None, False)
+            (1, True) if mode == "observe" else (0, False)
         )
         await gangs.switch("enforce")
         await gangs.phase("g-0", "Pending")
