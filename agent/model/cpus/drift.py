@@ -7,7 +7,7 @@ its own shared pool, a service of the host is pinned to them, or no shared CPU i
 
 import enum
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -17,6 +17,7 @@ from api.koordinator.metadata import qos
 from domain.cpus import cpulists
 
 LONGEST_GROUP: Final = 200
+_NONE: Final = frozenset[int]()
 
 Cpusets = Mapping[str, frozenset[int]]
 """The CPUs that the kernel lets a cgroup use, by the path of the cgroup."""
@@ -73,6 +74,14 @@ def owners(
     )
 
 
+class _User(NamedTuple):
+    """A pod, which of the claimed CPUs it may use, and whether it is best effort."""
+
+    pod: state.PodState
+    cpus: frozenset[int]
+    best_effort: bool
+
+
 def find(
     picture: state.NodeState,
     cpusets: Cpusets,
@@ -105,13 +114,13 @@ def _users(
     cpusets: Cpusets,
     claimed: frozenset[int],
     enforced: Callable[[state.PodState], bool],
-) -> Iterator[tuple[state.PodState, frozenset[int]]]:
-    """Yield the pods that may use any CPU that a pod claims for itself, with these CPUs."""
+) -> Iterator[_User]:
+    """Yield the pods that may use any CPU that a pod claims for itself."""
     for pod in picture.pods:
         groups = [one.group for one in pod.inside if one.running]
         used = frozenset[int]().union(*(cpusets.get(group, frozenset()) for group in groups))
         if (cpus := used & claimed) and pod.active and enforced(pod):
-            yield pod, cpus
+            yield _User(pod, cpus, pod.best_effort)
 
 
 def _moved(owner: state.PodState, cpusets: Cpusets) -> Iterator[Drift]:
@@ -123,13 +132,14 @@ def _moved(owner: state.PodState, cpusets: Cpusets) -> Iterator[Drift]:
 
 def _shared(
     owner: state.PodState,
-    others: Sequence[tuple[state.PodState, frozenset[int]]],
+    others: Sequence[_User],
     picture: state.NodeState,
 ) -> Iterator[Drift]:
-    for pod, used in others:
-        cpus = used & owner.cpus
-        if not cpus or pod is owner or (pod.best_effort and owner.qos is not qos.QoS.LSE):
-            # Best effort may use what only an exclusive class has for itself.
+    # Best effort may use what only an exclusive class has for itself.
+    from_all = owner.qos is qos.QoS.LSE
+    for pod, used, best_effort in others:
+        cpus = used & owner.cpus if from_all or not best_effort else _NONE
+        if not cpus or pod is owner:
             continue
         yield Drift(Kind.SHARED, owner, cpus, pod.pod.metadata.key, _cause(pod, cpus, picture))
 

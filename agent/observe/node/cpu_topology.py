@@ -5,6 +5,7 @@ those of the hardware repeat from socket to socket, and some platforms give none
 """
 
 import contextlib
+import math
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Final
@@ -16,6 +17,7 @@ from api import names
 from domain.cpus import cpulists
 
 SECONDS: Final = 60.0
+PROCESSORS_SECONDS: Final = 600.0
 AGAIN_SECONDS: Final = 5.0
 """After how long a part that could not be read is read again."""
 HUGE_PAGES: Final[Mapping[int, str]] = {
@@ -30,7 +32,9 @@ _INFO_BYTES: Final = 16 * 1024
 class Machine:
     """Reads the machine once a minute, and at once when cpus have come or gone.
 
-    Where a part cannot be read it is read again soon: what nodes report would lack it for a minute.
+    How cpus belong together changes with them alone, and is told by a dozen files of each: it is
+    read at other times only now and then. Where a part cannot be read it is read again soon: what
+    nodes report would lack it for a minute.
     """
 
     def __init__(self, sys: str, proc: str, *, huge_pages: bool = False) -> None:
@@ -41,6 +45,7 @@ class Machine:
         self._proc = proc
         self._huge_pages = huge_pages
         self._due: float | None = None
+        self._processors_due = -math.inf
         self._online = b""
 
     def look(self, at: float, kept: files.Kept) -> state.Machine:
@@ -50,7 +55,10 @@ class Machine:
             if self._due is not None and at < self._due and online == self._online:
                 return self.found
             self.problem = ""
-            found = self._read(kept)
+            cpus = self.found.processors
+            if not cpus or online != self._online or at >= self._processors_due:
+                cpus, self._processors_due = processors(self._sys), at + PROCESSORS_SECONDS
+            found = self._read(kept, cpus)
         except files.ReadingError as error:
             self.problem = str(error)
         else:
@@ -60,8 +68,7 @@ class Machine:
             self.found = self.found if found == self.found else found
         return self.found
 
-    def _read(self, kept: files.Kept) -> state.Machine:
-        cpus = processors(self._sys)
+    def _read(self, kept: files.Kept, cpus: tuple[state.Processor, ...]) -> state.Machine:
         nodes: tuple[state.NumaNode, ...] = ()
         try:
             nodes = numa_nodes(self._sys, self._proc, huge_pages=self._huge_pages)
