@@ -178,8 +178,9 @@ class ReservationSettings(settings.Settings):
     """Stand-ins created at once."""
     status_per_second: float = pydantic.Field(default=20.0, gt=0)
     """Writes of a Reservation's status per second, of all together, after the first burst."""
-    status_burst: int = pydantic.Field(default=200, ge=1)
-    """Writes of status at once."""
+    status_burst: int = pydantic.Field(default=50, ge=1)
+    """Writes of status at once; while many owners are bound, each takes time from the binding of
+    others."""
 
 
 class GangSettings(settings.Settings):

@@ -37,7 +37,7 @@ class Pace:
     stand_ins_per_second: float = 10.0
     stand_ins_burst: int = 40
     status_per_second: float = 20.0
-    status_burst: int = 200
+    status_burst: int = 50
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
