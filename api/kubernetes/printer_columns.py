@@ -129,6 +129,8 @@ RECOMMENDATION: Final = (
     Column("Kind", ".spec.target.workload.kind"),
     Column("Name", ".spec.target.workload.name"),
     Column("LastUpdateTime", ".status.updateTime", "date"),
+    _held("Ready", "Whether requests are recommended"),
+    _reason("Ready"),
 )
 PROFILE: Final = (
     _held("Accepted", "Whether admission can apply it"),
@@ -156,8 +158,9 @@ METRIC: Final = (
 )
 DEVICE: Final = (
     Column("Type", ".spec.devices[0].type", description="Type of the first device"),
-    Column("Healthy", ".spec.devices[0].health", "boolean", "Whether the first device is healthy"),
+    _held("Healthy", "Whether all devices of the node are healthy"),
     _AGE,
+    _reason("Healthy"),
 )
 NETWORK: Final = (
     _held("Accepted", "Whether the layers form a chain"),

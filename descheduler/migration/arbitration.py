@@ -135,7 +135,7 @@ class Arbitration:
         await self._patch(job, {"metadata": {"annotations": notes}})
 
     async def _refuse(self, job: objects.Job, why: str) -> None:
-        fields = conditions.failed(job.status, conditions.FORBIDDEN, why)
+        fields = conditions.failed(job.status, conditions.FORBIDDEN, why, self._clock.now())
         await self._patch(job, {"status": fields}, "status")
         regarding = recorder.Regarding(_KIND.api_version, _KIND.kind, job.name, "", job.uid)
         self._events.event(regarding, "Warning", conditions.FORBIDDEN, why, "Migrating")

@@ -1,13 +1,15 @@
 """What is kept of a Device object: its devices, and what its status says already. Pure."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from api.koordinator import devices
-from api.wire import base
 from domain.devices import device_report
+from kube.informers import store
+
+_LONGEST: Final = 500
 
 
 class DeviceObject(msgspec.Struct, frozen=True, gc=False):
@@ -20,6 +22,10 @@ class DeviceObject(msgspec.Struct, frozen=True, gc=False):
     """None: the object cannot be read."""
     written: Any = None
     """``status.deviceAllocations`` as it stands."""
+    conditions: Any = None
+    """``status.conditions`` as they stand."""
+    fault: str = ""
+    """Why it cannot be read."""
 
 
 def projected(raw: Mapping[str, Any]) -> DeviceObject:
@@ -27,9 +33,10 @@ def projected(raw: Mapping[str, Any]) -> DeviceObject:
     metadata = raw["metadata"]
     name, uid = str(metadata["name"]), str(metadata.get("uid", ""))
     status = raw.get("status")
-    written = status.get("deviceAllocations") if isinstance(status, Mapping) else None
+    said: Mapping[str, Any] = status if isinstance(status, Mapping) else {}
+    written, facts = said.get("deviceAllocations"), said.get("conditions")
     try:
         listed = device_report.known(devices.read_device({**raw, "status": None}))
-    except (base.ReadError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
-        return DeviceObject(name, uid, None)
-    return DeviceObject(name, uid, listed, written)
+    except store.UNREADABLE as wrong:
+        return DeviceObject(name, uid, None, None, facts, f"{wrong}"[:_LONGEST])
+    return DeviceObject(name, uid, listed, written, facts)

@@ -7,15 +7,22 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from api import resources
+from domain import conditions
 from domain.devices import device_report, pod_holdings
 from manager.devices import device_objects
-from manager.reconcile import actions
+from manager.reconcile import actions, outcomes
 
 MOST_DEVICES: Final = 1024
 """Devices that one status names."""
 MOST_SHARES: Final = 1024
 """Shares that one status names; with the longest names there are they take 500 KB."""
 _CHECK_SECONDS: Final = 5.0
+ACCEPTED: Final = "Accepted"
+"""Whether the object can be read."""
+HEALTHY: Final = "Healthy"
+"""Whether all devices of the node are."""
+_TYPES: Final = (ACCEPTED, HEALTHY)
+_MOST_NAMED: Final = 8
 
 Allocations = list[dict[str, Any]]
 
@@ -59,18 +66,51 @@ def _device(row: device_report.Row, most: int) -> dict[str, Any]:
     return {**found, "omitted": left} if left > 0 else found
 
 
+def judged(found: device_objects.DeviceObject) -> tuple[outcomes.Condition, ...]:
+    """Return what a Device says of itself: whether it can be read, and whether all is healthy."""
+    if found.listed is None:
+        note = f"{found.fault}. The node is taken to have no devices"
+        return (outcomes.Condition(ACCEPTED, False, "DeviceUnreadable", note),)
+    sick = [f"{one.kind} {one.minor}" for one in found.listed if not one.healthy]
+    note = f"{len(found.listed)} devices are listed"
+    accepted: outcomes.Condition = outcomes.Condition(ACCEPTED, True, "DevicesListed", note)
+    if not sick:
+        note = "no device is sick"
+        return (accepted, outcomes.Condition(HEALTHY, True, "DevicesHealthy", note))
+    more = f" and {len(sick) - _MOST_NAMED} more" if len(sick) > _MOST_NAMED else ""
+    note = f"pods get none of {', '.join(sick[:_MOST_NAMED])}{more}, which are not healthy"
+    return (accepted, outcomes.Condition(HEALTHY, False, "DevicesUnhealthy", note))
+
+
 def planned(
-    found: device_objects.DeviceObject, allocations: Allocations, *, by_subresource: bool = False
+    found: device_objects.DeviceObject,
+    allocations: Allocations | None,
+    now: float,
+    *,
+    by_subresource: bool = False,
 ) -> actions.Plan:
-    """Plan the write that makes a status say who holds what; none where it says it already."""
-    if (found.written or []) == allocations:
-        return actions.Plan("the status says who holds what")
-    count = sum(len(one["allocations"]) for one in allocations)
-    message = f"status names {count} shares of {len(allocations)} devices"
-    body = {
-        "metadata": {"uid": found.uid},
-        "status": {"deviceAllocations": allocations or None},
-    }
+    """Plan the write that makes a status say what is so; none where it says it already.
+
+    Without `allocations` the object cannot be read, and who holds its devices stays as it stands.
+    """
+    facts = judged(found)
+    about = (resources.DEVICES, "", found.name, found.uid)
+    told = tuple(outcomes.told(about, found.conditions, facts))
+    changed: dict[str, Any] = {}
+    message = "the Device cannot be read"
+    if allocations is not None:
+        count = sum(len(one["allocations"]) for one in allocations)
+        message = f"status names {count} shares of {len(allocations)} devices"
+        if (found.written or []) != allocations:
+            changed["deviceAllocations"] = allocations or None
+    # No generation: without a subresource, the API server counts writes of the status as well.
+    said = conditions.merged(found.conditions, facts, now, types=_TYPES)
+    if said is not None:
+        changed["conditions"] = said
+    if not changed:
+        return actions.Plan("the status says who holds what", told)
+    body = {"metadata": {"uid": found.uid}, "status": changed}
     write = actions.PatchStatus if by_subresource else actions.Merge
+    step = write(resources.DEVICES, found.name, body)
     # A write that a CRD drops changes nothing, so that no watch would tell of it.
-    return actions.Plan(message, (write(resources.DEVICES, found.name, body),), _CHECK_SECONDS)
+    return actions.Plan(message, (step, *told), _CHECK_SECONDS)

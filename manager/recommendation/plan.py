@@ -15,13 +15,14 @@ from api.wire import base, durations, quantity
 from domain import conditions
 from manager.model import origins
 from manager.recommendation import learned as recommended
-from manager.reconcile import actions
+from manager.reconcile import actions, outcomes
 
 LOW_CONFIDENCE: Final = "LowConfidence"
 NO_OBJECTS: Final = "NoObjectsMatched"
 FETCHING: Final = "FetchingHistory"
 UNSUPPORTED: Final = "ConfigUnsupported"
-_TYPES: Final = (LOW_CONFIDENCE, NO_OBJECTS, FETCHING, UNSUPPORTED)
+READY: Final = "Ready"
+_TYPES: Final = (LOW_CONFIDENCE, NO_OBJECTS, FETCHING, UNSUPPORTED, READY)
 _LONGEST_CHAIN: Final = 4
 _SURE_DAYS: Final = 1.0
 _MOST_NAMED: Final = 5
@@ -202,9 +203,17 @@ def _written(
 ) -> actions.Plan:
     metadata, status = base.section(seen.raw, "metadata"), base.section(seen.raw, "status")
     generation = metadata.get("generation")
+    present, ready = status.get("conditions"), _ready(judged)
     facts = conditions.merged(
-        status.get("conditions"), judged, seen.now, types=_TYPES, generation=generation
+        present, [*judged, ready], seen.now, types=_TYPES, generation=generation
     )
+    about = (
+        resources.RECOMMENDATIONS,
+        metadata.get("namespace", ""),
+        metadata.get("name", ""),
+        metadata.get("uid", ""),
+    )
+    told = (*told, *outcomes.told(about, present, (ready,)))
     again = None if rules is None else rules.period_seconds
     if not figures and facts is None:
         return actions.Plan(message, told, again)
@@ -218,6 +227,19 @@ def _written(
         resources.RECOMMENDATIONS, metadata.get("name", ""), body, metadata.get("namespace", "")
     )
     return actions.Plan(message, (step, *told), again)
+
+
+def _ready(judged: list[Judged]) -> outcomes.Condition:
+    """Return whether workloads are advised, and what keeps them from it first."""
+    facts = {one.type: one for one in judged if one.holds}
+    if one := facts.get(UNSUPPORTED):
+        return outcomes.Condition(READY, False, "TargetUnreadable", one.message)
+    if one := facts.get(NO_OBJECTS):
+        return outcomes.Condition(READY, False, "NoPodsMatched", one.message)
+    if one := facts.get(FETCHING):
+        return outcomes.Condition(READY, False, "NoFiguresYet", one.message)
+    note = "requests are recommended by what the pods use"
+    return outcomes.Condition(READY, True, "FiguresReported", note)
 
 
 def _tell(seen: Seen, reason: event_reasons.Reason, note: str) -> actions.Tell:

@@ -89,7 +89,7 @@ class Status(base.Model):
     update_time: base.Moment | None = None
     """When it was computed."""
     conditions: Annotated[tuple[meta.Condition, ...], Field(max_length=64)] = ()
-    """LowConfidence, NoObjectsMatched, FetchingHistory, ConfigDeprecated, ConfigUnsupported."""
+    """Ready; LowConfidence, NoObjectsMatched, FetchingHistory, ConfigUnsupported are bad news."""
     checkpoint: str = ""
     """What was learned so far, packed; the next computation goes on from here."""
 

@@ -10,6 +10,7 @@ from domain.reservations import conditions
 PENDING: Final = "Pending"
 RUNNING: Final = "Running"
 SUCCEEDED: Final = "Succeeded"
+"""A phase, and the type of the condition that says how a job has ended."""
 FAILED: Final = "Failed"
 ABORTED: Final = "Aborted"
 """Set by people alone; the controller never writes it."""
@@ -107,11 +108,11 @@ def changed(
     return {**fields, **more}
 
 
-def failed(status: migration.Status, reason: str, message: str) -> dict[str, Any]:
+def failed(status: migration.Status, reason: str, message: str, now: float) -> dict[str, Any]:
     """Return the fields of the status of a job that ends without success."""
-    kept = [conditions.written(one) for one in status.conditions]
+    ended = changed(status, (Change(SUCCEEDED, False, reason, message),), now)
     words = {"reason": reason, "message": message[:_LONGEST]}
-    return {"phase": FAILED, "conditions": kept, **words}
+    return {"phase": FAILED, "conditions": ended["conditions"], **words}
 
 
 def _condition(

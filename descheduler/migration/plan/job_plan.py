@@ -31,7 +31,7 @@ def planned(given: facts.Facts, rules: facts.Rules, now: float) -> steps.Plan:
         return steps.Plan("is paused")
     ends = facts.deadline(given, rules)
     if ends is not None and now >= ends:
-        return failure(given, conditions.TIMEOUT, _late(given, rules))
+        return failure(given, conditions.TIMEOUT, _late(given, rules), now)
     plan = _open(given, rules, now)
     if ends is None:
         return plan
@@ -39,9 +39,11 @@ def planned(given: facts.Facts, rules: facts.Rules, now: float) -> steps.Plan:
     return dataclasses.replace(plan, again_in=again)
 
 
-def failure(given: facts.Facts, reason: event_reasons.Reason, message: str) -> steps.Plan:
+def failure(
+    given: facts.Facts, reason: event_reasons.Reason, message: str, now: float
+) -> steps.Plan:
     """Plan the end of a job without success; its Reservation goes when the watch shows that."""
-    fields = conditions.failed(given.job.status, reason, message)
+    fields = conditions.failed(given.job.status, reason, message, now)
     told = steps.Tell(reason, message, warning=True)
     return steps.Plan(f"failed: {message}", (steps.PatchStatus(fields), told))
 
@@ -75,9 +77,9 @@ def _open(given: facts.Facts, rules: facts.Rules, now: float) -> steps.Plan:
     job = given.job
     broken = gang_barrier.broken(given)
     if broken is not None:
-        return _told(given, broken)
+        return _told(given, broken, now)
     if job.phase == conditions.PENDING:
-        return _beginning(given) if has_passed(job) else steps.Plan("waits for arbitration")
+        return _beginning(given, now) if has_passed(job) else steps.Plan("waits for arbitration")
     is_moving = facts.has_begun(job) or gang_barrier.moves(given)
     if given.held_back_seconds > 0 and not is_moving:
         return steps.Plan(
@@ -89,16 +91,16 @@ def _open(given: facts.Facts, rules: facts.Rules, now: float) -> steps.Plan:
     return _reservation_first(given, rules, now)
 
 
-def _beginning(given: facts.Facts) -> steps.Plan:
+def _beginning(given: facts.Facts, now: float) -> steps.Plan:
     """Plan the first step: which pod exactly is meant, then the phase Running."""
     job, pod = given.job, given.pod
     named = job.spec.pod_ref
     if not (named.namespace and named.name):
-        return failure(given, conditions.INVALID_POD_REF, "podRef needs namespace and name")
+        return failure(given, conditions.INVALID_POD_REF, "podRef needs namespace and name", now)
     if pod is None:
-        return failure(given, conditions.MISSING_POD, f"there is no pod {job.pod_key}")
+        return failure(given, conditions.MISSING_POD, f"there is no pod {job.pod_key}", now)
     if pod.leaves_at >= 0:
-        return failure(given, conditions.MISSING_POD, f"pod {job.pod_key} is being deleted")
+        return failure(given, conditions.MISSING_POD, f"pod {job.pod_key} is being deleted", now)
     if not named.uid:
         return steps.Plan(f"moves the pod with uid {pod.uid}", (steps.PatchJob(_identity(given)),))
     fields = {"phase": conditions.RUNNING}
@@ -127,20 +129,20 @@ def _directly(given: facts.Facts, rules: facts.Rules, now: float) -> steps.Plan:
 def _reservation_first(given: facts.Facts, rules: facts.Rules, now: float) -> steps.Plan:
     found = reserving.planned(given, rules, now)
     if found is not None:
-        return _told(given, found)
+        return _told(given, found, now)
     if reserving.is_for_pending_pod(given):
-        return _told(given, settling.pending(given, now))
+        return _told(given, settling.pending(given, now), now)
     plan = _evicted(given, rules, now)
-    return plan if plan is not None else _told(given, settling.planned(given, now))
+    return plan if plan is not None else _told(given, settling.planned(given, now), now)
 
 
 def _evicted(given: facts.Facts, rules: facts.Rules, now: float) -> steps.Plan | None:
     """Plan the eviction; None once the pod is gone."""
     found = gang_barrier.held_up(given, rules) or evicting.planned(given, rules, now)
-    return None if found is None else _told(given, found)
+    return None if found is None else _told(given, found, now)
 
 
-def _told(given: facts.Facts, found: steps.Plan | steps.Failure) -> steps.Plan:
+def _told(given: facts.Facts, found: steps.Plan | steps.Failure, now: float) -> steps.Plan:
     if isinstance(found, steps.Failure):
-        return failure(given, found.reason, found.message)
+        return failure(given, found.reason, found.message, now)
     return found

@@ -80,7 +80,8 @@ def succeeded(
     given: facts.Facts, message: str, changes: Sequence[conditions.Change], now: float
 ) -> steps.Plan:
     """Plan the good end of a job."""
-    fields = conditions.changed(given.job.status, changes, now)
+    ended = conditions.Change(conditions.SUCCEEDED, True, conditions.COMPLETE, message)
+    fields = conditions.changed(given.job.status, (*changes, ended), now)
     fields |= {
         "phase": conditions.SUCCEEDED,
         "status": conditions.COMPLETE,

@@ -274,14 +274,17 @@ class Statuses:
         if self._subresource.get(found.quota.resource, False):
             via = status_plan.by_subresource(via)
         await self._bucket.wait()
-        self._next_at[identity] = self._clock.monotonic() + self._pace.tick_seconds
-        if differs:
-            self._unkept[identity] = status
         text = status.annotations.get(names.ANNOTATION_QUOTA_CHILD_REQUEST)
         if text is not None and is_ours:
             self._accounts.written[identity] = text
+        # What could not be written has not been dropped by a CRD, and is tried again with back-off.
+        self._unkept.pop(identity, None)
         with self._noting(found.quota.resource):
-            return await self._writer.carry_out(via)
+            outcome = await self._writer.carry_out(via)
+        self._next_at[identity] = self._clock.monotonic() + self._pace.tick_seconds
+        if differs:
+            self._unkept[identity] = status
+        return outcome
 
     def _forget(self, identity: str) -> None:
         for kept in (self._compared, self._next_at, self._unkept):

@@ -42,6 +42,12 @@ _TOLD: Final[Mapping[str, event_reasons.Reason]] = {
     MINIMUMS_EXCEEDED: MINIMUMS_EXCEEDED,
 }
 """Reasons that an event tells as well; the others come and go with pods."""
+_RESTORED: Final[Mapping[str, event_reasons.Reason]] = {
+    EFFECTIVE: "QuotaCounted",
+    PARENT_FOUND: "QuotaPlaced",
+    MINIMUMS_FIT: "MinimumsCovered",
+}
+"""Reasons of events about conditions that hold again."""
 _MOST_NAMED: Final = 8
 
 
@@ -336,15 +342,31 @@ def _list_change(present: Any, amounts: Mapping[str, str]) -> dict[str, str | No
 
 def _told(found: objects.QuotaObject, facts: Iterable[Condition]) -> Iterable[actions.Tell]:
     quota = found.quota
-    for one in facts:
-        reason = _TOLD.get(one.reason)
-        if not one.holds and reason is not None:
-            yield actions.Tell(
-                quota.resource,
-                quota.name,
-                quota.uid,
-                reason,
-                one.message,
-                warning=True,
-                namespace=quota.namespace,
-            )
+    present = found.status.get("conditions")
+    for one in conditions.outcomes(present, tuple(facts)):
+        reason = _RESTORED.get(one.type) if one.holds else _TOLD.get(one.reason)
+        if reason is None or (one.holds and not _is_news(present, one.type)):
+            continue
+        yield actions.Tell(
+            quota.resource,
+            quota.name,
+            quota.uid,
+            reason,
+            one.message,
+            warning=not one.holds,
+            namespace=quota.namespace,
+            topic=one.type,
+        )
+
+
+def _is_news(present: Any, kind: str) -> bool:
+    """Whether it is worth an event that a condition holds: it did not, or the quota is new."""
+    there = present if _is_list(present) else ()
+    said = [
+        one.get("status") for one in there if isinstance(one, Mapping) and one.get("type") == kind
+    ]
+    return said != ["True"] if said else kind == EFFECTIVE
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)

@@ -237,7 +237,9 @@ def test_every_kind_has_a_short_name_of_its_own_and_is_listed_by_kubectl_get_koo
             (
                 "Age .metadata.creationTimestamp, Type .spec.target.type, "
                 "Kind .spec.target.workload.kind, Name .spec.target.workload.name, "
-                "LastUpdateTime .status.updateTime"
+                "LastUpdateTime .status.updateTime, "
+                'Ready .status.conditions[?(@.type=="Ready")].status, '
+                'Message .status.conditions[?(@.type=="Ready")].message'
             ),
         ),
         (

@@ -34,7 +34,7 @@ async def test_a_pod_moves_to_the_place_that_was_reserved_for_it(world):
         told = {one["type"]: one["status"] for one in status["conditions"]}
         assert told == dict.fromkeys(
             ("ReservationCreated", "ReservationScheduled", "Eviction", "ReservationBound",
-             "BoundPodReady", "PodBoundReservation"), "True",
+             "BoundPodReady", "PodBoundReservation", "Succeeded"), "True",
         )  # fmt: skip
         labels = {"result": "success", "strategy": "LowNodeLoad", "namespace": "default"}
         value = running.registry.value

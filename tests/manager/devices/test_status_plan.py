@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import pytest
 
 from api import names
@@ -12,6 +13,9 @@ from manager.devices import device_objects, node_holdings, status_plan
 from manager.model import projections
 
 TOTAL = {names.GPU_CORE: 100, names.GPU_MEMORY_RATIO: 100}
+
+
+NOW = 1_700_000_000.0
 
 
 def known(minor, ident=""):
@@ -71,11 +75,31 @@ def test_a_status_stays_far_below_what_the_api_server_stores():
 def test_nothing_is_written_that_stands_there_already():
     rows = device_report.rows([known(0)], [holds("a", 50)])
     wanted = status_plan.wanted(rows)
-    there = device_objects.DeviceObject("n1", "u", (known(0),), json.loads(json.dumps(wanted)))
-    assert status_plan.planned(there, wanted).steps == ()
-    assert status_plan.planned(there, []).steps[0].body["status"] == {"deviceAllocations": None}
-    empty = device_objects.DeviceObject("n1", "u", (known(0),))
-    assert status_plan.planned(empty, []).steps == ()
+    new = device_objects.DeviceObject("n1", "u", (known(0),))
+    written = status_plan.planned(new, wanted, NOW).steps[0].body["status"]
+    facts = written["conditions"]
+    there = msgspec.structs.replace(
+        new, written=json.loads(json.dumps(wanted)), conditions=json.loads(json.dumps(facts))
+    )
+    assert status_plan.planned(there, wanted, NOW + 60).steps == ()
+    changed = status_plan.planned(there, [], NOW).steps[0].body["status"]
+    assert changed == {"deviceAllocations": None}
+    empty = msgspec.structs.replace(there, written=None)
+    assert status_plan.planned(empty, [], NOW).steps == ()
+
+
+def test_what_is_sick_or_unreadable_is_a_condition_and_an_event():
+    sick = msgspec.structs.replace(known(1), healthy=False)
+    found = device_objects.DeviceObject("n1", "u", (known(0), sick))
+    step, *told = status_plan.planned(found, [], NOW).steps
+    facts = {one["type"]: one for one in step.body["status"]["conditions"]}
+    assert [one["status"] for one in facts.values()] == ["True", "False"]
+    assert "gpu 1" in facts["Healthy"]["message"]
+    assert [one.reason for one in told] == ["DevicesListed", "DevicesUnhealthy"]
+    broken = device_objects.DeviceObject("n1", "u", None, fault="spec.devices: no list")
+    step, tell = status_plan.planned(broken, None, NOW).steps
+    assert step.body["status"].keys() == {"conditions"}
+    assert (tell.reason, tell.warning) == ("DeviceUnreadable", True)
 
 
 UNREADABLE = {
@@ -87,7 +111,9 @@ UNREADABLE = {
 @pytest.mark.parametrize("spec", UNREADABLE.values(), ids=UNREADABLE)
 def test_an_object_that_cannot_be_read_is_left_alone(spec):
     raw = {"metadata": {"name": "n1", "uid": "u"}, "spec": spec, "status": {}}
-    assert device_objects.projected(raw) == device_objects.DeviceObject("n1", "u", None)
+    found = device_objects.projected(raw)
+    assert (found.name, found.uid, found.listed) == ("n1", "u", None)
+    assert "devices" in found.fault
 
 
 def test_holdings_follow_pods_from_node_to_node():

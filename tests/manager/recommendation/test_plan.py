@@ -96,6 +96,7 @@ def test_the_percentile_of_a_workload_with_known_peaks():
         "NoObjectsMatched": "False",
         "FetchingHistory": "False",
         "ConfigUnsupported": "False",
+        "Ready": "True",
     }
     lower, upper = cluster.answer(field="lower_bound"), cluster.answer(field="upper_bound")
     for name in ("cpu", "memory"):
@@ -209,7 +210,10 @@ def test_a_target_that_cannot_be_understood_is_named(target):
     wanted = cluster.look({"a": recommended.Report(NOW, use())}, NOW)
     assert wanted.again_in is None
     conditions = cluster.object["status"]["conditions"]
-    assert [(c["type"], c["status"]) for c in conditions] == [("ConfigUnsupported", "True")]
+    assert [(c["type"], c["status"]) for c in conditions] == [
+        ("ConfigUnsupported", "True"),
+        ("Ready", "False"),
+    ]
     assert conditions[0]["message"]
     cluster.look({}, NOW + 60)
     assert cluster.writes == 1
@@ -229,8 +233,8 @@ def test_a_state_that_cannot_be_read_is_told_and_begun_afresh(text):
     cluster = Cluster()
     cluster.object["status"] = {"checkpoint": text}
     wanted = cluster.look({"a": recommended.Report(NOW, use())}, NOW)
-    (told,) = [step for step in wanted.steps if isinstance(step, actions.Tell)]
-    assert told.reason == "CheckpointUnreadable"
+    told = [step.reason for step in wanted.steps if isinstance(step, actions.Tell)]
+    assert told == ["CheckpointUnreadable", "FiguresReported"]
     assert cluster.answer()["cpu"] >= 1000
 
 

@@ -133,10 +133,12 @@ def test_a_job_that_cannot_succeed_fails_for_a_reason(facts_, reason):
     assert found["message"]
     event = next(step for step in plan.steps if isinstance(step, steps.Tell))
     assert (event.reason, event.warning) == (reason, True)
-    # Conditions stay as they were.
+    # Conditions stay as they were, and another one says how the job has ended.
     before = [one.type for one in facts_.job.status.conditions]
     (patch,) = [step for step in plan.steps if isinstance(step, steps.PatchStatus)]
-    assert [one["type"] for one in patch.fields["conditions"]] == before
+    *kept, ended = patch.fields["conditions"]
+    assert [one["type"] for one in kept] == before
+    assert (ended["type"], ended["status"], ended["reason"]) == ("Succeeded", "False", reason)
 
 
 PROGRESS = {
@@ -472,5 +474,5 @@ def test_moments_of_a_condition_change_with_its_status_only():
 
 
 def test_a_long_message_is_cut():
-    fields = conditions.failed(job().status, "Timeout", "x" * 5000)
+    fields = conditions.failed(job().status, "Timeout", "x" * 5000, 0.0)
     assert len(fields["message"]) == 1024
