@@ -2,9 +2,11 @@
 
 from api import names, resources
 from api.wire import durations
+from domain.daily_sums import effects, sums
 from tests.manager.console import conftest as consoles
 
 NODES = 60
+DAY_SECONDS = 86_400.0
 GIB = "Gi"
 
 
@@ -30,6 +32,28 @@ async def play(world):
     await _gang(world)
     await _devices(world)
     await _moves(world)
+    await _days(world)
+
+
+async def _days(world):
+    """What agents did: three days of observing, then enforced; the fewer throttled."""
+    days, now = (), world.clock.now()
+    for ago in reversed(range(6)):
+        date, watched = durations.moment(now - ago * DAY_SECONDS)[:10], NODES * DAY_SECONDS
+        busy, enforced = 0.1 + 0.02 * ago, 0.0 if ago > 2 else 1.0
+        held = 300.0 * busy * 3600
+        did = effects.Effects(
+            watched=watched, enforced=enforced * watched, known=watched, over=busy * watched,
+            suppressed=held * enforced, would_suppress=held * (1 - enforced), measured=watched,
+            throttled=(0.031 - 0.014 * enforced) * watched, evicted=(2 + ago) * enforced,
+            evicted_online=0.0, would_evict=(9 + ago) * (1 - enforced),
+            reasons={"memory-evict": effects.Reason(
+                (2 + ago) * enforced, (9 + ago) * (1 - enforced))},
+        )  # fmt: skip
+        days = sums.added(days, date, sums.Rates(sums.Cluster(1.0), {}), DAY_SECONDS)
+        days = sums.with_effects(days, date, did)
+    body = {"metadata": {"name": names.CONFIG_MAP_REPORT}, "data": {sums.KEY: sums.text(days)}}
+    await create(world, resources.CONFIG_MAPS, body, names.NAMESPACE)
 
 
 async def measured(world):

@@ -8,7 +8,7 @@ import pytest
 from api import names, resources
 from api.wire import durations
 from cli import main
-from domain.daily_sums import sums
+from domain.daily_sums import effects, sums
 from tests.cli.prometheus import served
 from tests.planes import browser
 
@@ -34,6 +34,15 @@ async def page(tmp_path):
         date = durations.moment(time.time() - ago * DAY_SECONDS)[:10]
         rates = sums.Rates(sums.Cluster(1.0, ALLOCATABLE, lent, online, used), teams)
         days = sums.added(days, date, rates, DAY_SECONDS)
+        enforced, watched = float(ago < 4), 60.0 * DAY_SECONDS
+        did = effects.Effects(
+            watched=watched, enforced=enforced * watched, known=watched, over=0.04 * busy * watched,
+            suppressed=9e4 * busy * enforced, would_suppress=9e4 * busy * (1 - enforced),
+            measured=watched, throttled=(0.03 - 0.01 * enforced) * watched,
+            evicted=2 * enforced, would_evict=9 * (1 - enforced),
+            reasons={"memory-evict": effects.Reason(2 * enforced, 9 * (1 - enforced))},
+        )  # fmt: skip
+        days = sums.with_effects(days, date, did)
     plane, file = served.Plane(), tmp_path / "week.html"
     plane.answers[MAP] = {"metadata": {"name": "x"}, "data": {sums.KEY: sums.text(days)}}
     async with served.serving(plane) as url:
@@ -51,6 +60,7 @@ async def test_a_week_is_one_file_that_needs_no_network(page, pictures):
         assert await tab.run("document.documentElement.scrollWidth <= innerWidth")
         said = await tab.run("document.body.innerText")
         assert all(team in said for team in ("shop", "search", "analytics", "training"))
+        assert "on days on which it was mostly enforced" in said
         await tab.picture(pictures / "report" / "week.png")
         assert not tab.said
         assert all(one.startswith(("file:", "about:", "data:")) for one in tab.requests)

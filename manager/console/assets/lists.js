@@ -231,13 +231,13 @@ export class Scorecard {
 function agentDays(days, rate) {
   if (!days) return h("p", { class: "soft" }, "What agents did by day is shown to those who may get ConfigMap koord-colocation-report.");
   if (!days.length) return h("p", {}, "No agent has reported what it did yet.");
-  const head = ["Day", "Enforced", "Above threshold", "Held back (core-hours)", "Would hold back", "Online throttled", "Evicted", "Of them online", "Would evict", "By strategy"];
+  const head = ["Day", "Enforced", "Above threshold", "Held back (core-hours)", "Would hold back", "Online throttled", "Evicted", "Would evict", "By strategy"];
   const by = (one) => one.strategies.map((s) => `${s.name} ${s.evicted + s.wouldEvict}`).join(", ") || "–";
   const number = (value) => value.toLocaleString("en");
   return scrolled(
     h("table", { class: "panel" }, h("caption", {}, "What agents did by day"),
-      h("thead", {}, h("tr", {}, head.map((one, at) => h("th", { scope: "col", class: at && at < 9 ? "num" : "" }, one)))),
+      h("thead", {}, h("tr", {}, head.map((one, at) => h("th", { scope: "col", class: at && at < 8 ? "num" : "" }, one)))),
       h("tbody", {}, days.map((one) => h("tr", {}, h("th", { scope: "row" }, one.date),
-        [rate(one.enforced), rate(one.aboveThreshold), number(one.heldBack), number(one.wouldHoldBack), rate(one.onlineThrottled), number(one.evicted), number(one.evictedOnline), number(one.wouldEvict)]
+        [rate(one.enforced), rate(one.aboveThreshold), number(one.heldBack), number(one.wouldHoldBack), rate(one.onlineThrottled), one.evictedOnline ? `${number(one.evicted)}, online ${number(one.evictedOnline)}` : number(one.evicted), number(one.wouldEvict)]
           .map((text) => h("td", { class: "num" }, text)), h("td", {}, by(one)))))));
 }
