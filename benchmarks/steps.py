@@ -104,6 +104,7 @@ STEPS = (
     Step("agent", "node.agent", ("F7",), ("--rounds=1", "--seconds=20"),
          ("--rounds=5", "--seconds=60")),
     Step("agent-tick", "node.tick", ("F7.tick",), ("--seconds=60",), ("--seconds=240",)),
+    Step("imports", "imports", (), ("--rounds=3",), ("--rounds=9",)),
     Step("agent-day", "node.day", ("F7.day",), ("--pods=10",), ("--pods=100",)),
     Step("agent-peers", "node.beside_peers", ("F7.peers",), ("--rounds=1",), ("--rounds=3",)),
     Step("cri-proxy", "node.cri_proxy", ("F16.proxy",), ("--rounds=4",), ("--rounds=20",)),

@@ -67,7 +67,8 @@ class Outward:
         self._loop = loop
         self._pods: cache_events.PodEvents | None = None
         self._bindings = binding_events.BindingEvents(self._events, self.tell, figures)
-        self._drift = drift_events.DriftEvents(self._events, self.tell, figures)
+        begin = clock.monotonic() + drift_events.FIRST_SECONDS
+        self._drift = drift_events.DriftEvents(self._events, self.tell, figures, begin)
         self._interference = interference_events.InterferenceEvents(self._events, self.tell)
         self._foreign = figures.counter(
             "koord_agent_foreign_writers_total",

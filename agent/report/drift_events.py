@@ -16,6 +16,8 @@ from process.runtime import metrics
 REASON: Final = "CPUDrift"
 SECONDS: Final = 15.0
 """Distance of two looks; a drift is reported once two of them in a row find it."""
+FIRST_SECONDS: Final = 2.5
+"""Until the first look of an agent, which is no multiple of the time between other seldom looks."""
 STRATEGY: Final = "cpuset"
 MOST_REPORTED: Final = 100
 """Drifts of one look that get an event; the gauges count all of them."""
@@ -33,12 +35,14 @@ class DriftEvents:
         events: recorder.Recorder,
         tell: Callable[[Mapping[str, Any]], None],
         figures: metrics.Registry,
+        not_before: float = 0.0,
     ) -> None:
+        """`not_before` is the moment of the first look."""
         self._events = events
         self._tell = tell
         self._confirmed = drift.Confirmed()
         self._told: dict[tuple[str, str, str], drift.Drift] = {}
-        self._due = 0.0
+        self._due = not_before
         self._gauge = figures.gauge(
             "koord_agent_cpu_drift",
             "Cgroups that do not respect exclusive CPUs of pods, by kind: moved, shared, pinned.",

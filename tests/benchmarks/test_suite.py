@@ -8,10 +8,11 @@ import pytest
 
 from agent import settings
 from benchmarks import __main__ as suite
-from benchmarks import steps
+from benchmarks import imports, steps
 from benchmarks.node import agent
 from benchmarks.quota_churn import programs
 from benchmarks.scheduling import variants
+from cli import main as command_line
 from process.configuration import settings as process_settings
 
 
@@ -72,6 +73,13 @@ def test_the_agent_is_measured_with_the_settings_of_the_chart(tmp_path):
     enforced = {name for name, mode in loaded.strategies.modes.items() if str(mode) == "enforce"}
     assert "cpu-suppress" in enforced
     assert enforced == set(agent.chart_settings()["strategies"]["modes"])
+
+
+def test_the_imports_of_every_process_are_measured():
+    assert set(imports.PROCESSES) - {"interpreter", "command-line"} == set(command_line.PROCESSES)
+    for name, modules in imports.PROCESSES.items():
+        package = command_line.PACKAGES.get(name, name)
+        assert name in ("interpreter", "command-line") or f"{package}.app" in modules
 
 
 def test_figures_are_numbered_as_the_page_says():

@@ -148,9 +148,11 @@ def node_load(picture: state.NodeState, percent: int, averages: Averages) -> Loa
         return Load.UNKNOWN
     used, total = averages.node, float(len(picture.processors))
     for pod in picture.pods:
-        if pod.qos in bursts.WITHOUT:
-            used -= averages.pods.get(pod.pod.metadata.uid, 0.0)
-        if pod.qos in _EXCLUSIVE:
+        named = pod.qos
+        if named not in bursts.WITHOUT:
+            continue
+        used -= averages.pods.get(pod.pod.metadata.uid, 0.0)
+        if named in _EXCLUSIVE:
             total -= resources.pod_requests(pod.pod).get(names.CPU, 0) / 1000
     ratio = used / total if total > 0 else 1.0
     threshold = percent / 100

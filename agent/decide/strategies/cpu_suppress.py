@@ -88,7 +88,7 @@ def full_set(picture: state.NodeState) -> frozenset[int]:
     """Return every cpu that belongs to no exclusive pod, be it the kubelet's, nor to the system."""
     kept = picture.reserved.cpus | picture.reserved.system_cpus | picture.reserved.kubelet_cpus
     for pod in picture.pods:
-        if pod.qos is qos.QoS.LSE:
+        if pod.cpus and pod.qos is qos.QoS.LSE:
             kept |= pod.cpus
     return frozenset(processor.cpu for processor in picture.processors) - kept
 
