@@ -203,10 +203,11 @@ class View:
         """Return the snapshot of one node, kept as it is now: its row is 0."""
         return self.several((row,))
 
-    def several(self, chosen: Sequence[int]) -> "View":
+    def several(self, chosen: Sequence[int], figures_of: Collection[str] | None = None) -> "View":
         """Return the snapshot of some nodes, kept as they are now, with rows counted anew.
 
         Plug-ins judge every row by itself, so they say of it what they would say among all.
+        Figures are those of all plug-ins, or of some of them, which is cheaper.
         """
         infos = [self.node(row) for row in chosen]
         values = [self.values(row) for row in chosen]
@@ -219,7 +220,9 @@ class View:
             allocatable=_kept(self.allocatable.take(columns, axis=1)),
             requested=_kept(self.requested.take(columns, axis=1)),
             figures={
-                plugin: _kept(part.take(columns, axis=1)) for plugin, part in self.figures.items()
+                plugin: _kept(part.take(columns, axis=1))
+                for plugin, part in self.figures.items()
+                if figures_of is None or plugin in figures_of
             },
             node=infos.__getitem__,
             values=values.__getitem__,

@@ -15,6 +15,7 @@ import orjson
 from api.kubernetes import extender as wire
 from extender.explain import explanations
 from extender.framework import pipeline, verdicts, views
+from extender.framework.nodes import numa
 from extender.preemption import in_flight
 from extender.requeue import unschedulable_pods
 from extender.scoring import decider
@@ -338,8 +339,12 @@ def _spelled(
     """Keep what some refusals were based on, to be put into words when it is read."""
     cycle, judged = asked
     places = judged.samples(counts)
-    kept = view.several(judged.candidates.rows[places].tolist())
     refusals = [judged.refusals[code - 1] for code in judged.codes[places].tolist()]
+    # Where NUMA nodes cannot be aligned, each plug-in says by its own figures what it could give.
+    judges = {refusal.plugin for refusal in refusals}
+    kept = view.several(
+        judged.candidates.rows[places].tolist(), None if numa.NAME in judges else judges
+    )
     refused = tuple(zip(kept.names, refusals, strict=True))
     judged_by = on.plugins.pre_filters
 
