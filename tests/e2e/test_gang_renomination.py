@@ -1,9 +1,12 @@
 """A member whose Binding fails once: kube-scheduler forgets its node, and its gang still starts."""
 
+import asyncio
+
 import aiohttp
 import pytest
 
 from api import names
+from tests.e2e import test_gang_kills as kills
 from tests.planes import gang_stand, raw
 from tests.planes.stage import PATIENCE
 
@@ -36,6 +39,12 @@ def nominations(calls):
     return found
 
 
+async def moves(extender):
+    """How many members were placed anew: on free nodes, or on those of other members."""
+    name = "koord_extender_gang_moves_total"
+    return sum([await extender.figure(name, place=place) for place in ("free", "exchanged")])
+
+
 @pytest.mark.parametrize("is_ranked", [True, False], ids=["ranked", "anywhere"])
 async def test_members_whose_binding_was_lost_find_their_places_and_the_plan_goes_on(
     stage, is_ranked
@@ -65,8 +74,28 @@ async def test_members_whose_binding_was_lost_find_their_places_and_the_plan_goe
         await stand.unclaimed()
         counts = nominations(stand.pair.uplink.calls)
         if not is_ranked:
-            assert await extender.figure("koord_extender_gang_moves_total", place="free") > 0
+            assert await moves(extender) > 0
             assert counts == {}
             return
         lost = {path.removesuffix("/binding") for path in fault.lost}
         assert {path for path, count in counts.items() if count > 1} >= lost
+
+
+async def test_a_gang_is_whole_after_a_kill_between_bindings_to_places_that_have_moved(stage):
+    """What is written on members names the nodes that they were planned on at first."""
+    members = 3 * MEMBERS
+    for number in range(NODES):
+        await stage.node(f"n{number}", cpu=str(CORES))
+    async with gang_stand.standing(stage, **gang_stand.GATED) as stand:
+        uplink = stand.uplinks["extender"]
+        hold = kills.Hold(uplink, "after", kills.bound, members // 2)
+        await stand.gangs.pod_group("a", members)
+        await stand.gangs.gang("a", members, form="PodGroup", requests={"cpu": str(CORES)})
+        await asyncio.wait_for(hold.reached.wait(), PATIENCE)
+        assert await moves(stand.pair.extender) > 0
+        await stand.kill("extender")
+        uplink.reset()
+        hold.gone.set()
+        await stand.start_again("extender")
+        await stand.gangs.whole("a", members)
+        await stand.unclaimed()
