@@ -63,8 +63,8 @@ class Exchanges:
         now = self._parts.clock.monotonic()
         self._offered.pop(uid, None)
         self._offered[uid] = now
-        for other in [name for name, at in self._offered.items() if now - at > _BINDING_SECONDS]:
-            del self._offered[other]
+        while now - self._offered[first := next(iter(self._offered))] > _BINDING_SECONDS:
+            del self._offered[first]
 
     def _is_kept(self, uid: str, slot: rounds.Slot) -> bool:
         """Whether a place is kept for a member that is neither assumed nor bound."""
