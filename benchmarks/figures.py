@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import statistics
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -80,7 +81,8 @@ def machine() -> str:
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in _LIBRARIES)
     return (
         f"{_model()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, "
-        f"Linux {platform.release()}, Python {platform.python_version()}, {versions}"
+        f"Linux {platform.release()}, Python {platform.python_version()} "
+        f"({os.path.realpath(sys.executable)}), {versions}"
     )
 
 
