@@ -23,7 +23,7 @@ MOST_SERIES: Final = 16_384
 """Beyond this many, new series take the place of those without news; where all have some, none
 are begun."""
 _FEWEST_SAMPLES: Final = 64
-_COMPACT_AFTER: Final = 64
+_COMPACT_AFTER: Final = 32
 _PRUNE_SECONDS: Final = 10.0
 _LOOK_SECONDS: Final = 1.0
 _LATELY_SECONDS: Final = 60.0
@@ -146,7 +146,7 @@ class Series:
     def _forget(self, before: float) -> None:
         self._start = bisect.bisect_left(self._times, before, self._start)
         # Moving the rest down is paid for by the samples that were dropped since the last time.
-        if self._start > max(_COMPACT_AFTER, len(self) // 4):
+        if self._start > max(_COMPACT_AFTER, len(self) // 8):
             del self._times[: self._start]
             del self._values[: self._start]
             self._start = 0

@@ -81,6 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     took = asyncio.run(measure(chosen.pods, chosen.seconds))
     walls, spent = ([one[column] for one in took] for column in (0, 1))
     p50, p99 = (figures.percentile(walls, share) for share in (0.5, 0.99))
+    print("longest:", ", ".join(f"{wall:.0f} ({cost:.0f})" for wall, cost in sorted(took)[-8:]))
     cost = figures.percentile(spent, 0.99)
     what = f"tick of an agent, {chosen.pods} pods of 2 containers, {generated_host.BIG_CPUS} cpus"
     figures.show(

@@ -196,12 +196,11 @@ def _container(
     burst_us = bursts.microseconds(burst, limit)
     base = buckets.base(limit)
     standing = container.quota_us
-    change = Change(container.group, burst_us, None, limit_us=base, standing_us=standing)
-    if not container.running or container.quota_us is None:
-        return change
+    if not container.running or standing is None:
+        return Change(container.group, burst_us, None, limit_us=base, standing_us=standing)
     step = _step(burst, load, container, buckets.allow(container, burst, limit))
-    target = _target(container.quota_us, base, burst.quota_percent, step)
-    return msgspec.structs.replace(change, quota_us=target, step=step)
+    target = _target(standing, base, burst.quota_percent, step)
+    return Change(container.group, burst_us, target, step, base, standing)
 
 
 def _common(steps: set[Step]) -> Step:

@@ -51,6 +51,7 @@ _IN_ORDER = {
     2: _consecutive(_marks(_ORDER)),
 }
 _THROTTLING = _consecutive(_PERIODS)
+_USAGE_FIRST = re.compile(rb"usage_usec ([0-9]{1,20})\n")
 
 
 class MemoryUse(msgspec.Struct, frozen=True):
@@ -187,7 +188,8 @@ class Cgroups:
             return number(data, group) / 1e9
         # The same file tells how often the group was throttled.
         self._stat = (group, data)
-        return _fields(data, _USAGE, group)[0] / 1e6
+        quick = _USAGE_FIRST.match(data)
+        return (int(quick[1]) if quick else _fields(data, _USAGE, group)[0]) / 1e6
 
     def memory(self, group: str) -> MemoryUse:
         """Return the memory that a group uses."""
