@@ -99,6 +99,8 @@ STEPS = (
          ("descheduling.round", "descheduling.look", "descheduling.memory"),
          ("--nodes=1000", "--rounds=3"), ("--rounds=7",)),
     Step("overcommit", "overcommit", ("F8",), ("--rounds=5",), ("--rounds=15",)),
+    Step("manager-minutes", "manager_minutes", ("F8.minute", "F8.queue"),
+         ("--nodes=200", "--pods=6000", "--minutes=1"), ()),
     Step("reviews", "admission.reviews", ("F6.rps",), ("--rounds=3", "--seconds=2"),
          ("--rounds=7",)),
     Step("agent", "node.agent", ("F7",), ("--rounds=1", "--seconds=20"),
