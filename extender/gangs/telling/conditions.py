@@ -29,6 +29,8 @@ _REFRESH_SECONDS_PER_MEMBER: Final = 1.0
 _READY_SECONDS: Final = 10.0
 """How long that a member has a place may wait for its binding: a write before that would compete
 with opening gates, and change a pod that is being bound."""
+_LONGEST_PATIENCE_SECONDS: Final = 10.0
+"""How long a member says nothing at most, while what it would say keeps changing."""
 _TICK_SECONDS: Final = 0.5
 _FORGET_SECONDS: Final = 30.0
 """How often what was said is forgotten of pods that are gone."""
@@ -82,8 +84,9 @@ class Telling:
     ) -> None:
         """Have members, given by uid and namespace/name, say something.
 
-        `patience` is how long they say nothing: most gangs are placed before. That a gang is ready
-        is written only on a member that said something else.
+        `patience` is how long they say nothing after they had something else to say, as while more
+        members come: most gangs are placed before. That a gang is ready is written only on a member
+        that said something else.
         """
         now, all_of_them = self._clock.monotonic(), list(members)
         refresh = max(_REFRESH_SECONDS, _REFRESH_SECONDS_PER_MEMBER * len(all_of_them))
@@ -145,7 +148,9 @@ class Telling:
 
     def _is_due(self, told: _Told | None, wish: _Wish, now: float) -> bool:
         if told is None:
-            return not wish.ready and now - wish.since >= wish.patience
+            longest = max(wish.patience, _LONGEST_PATIENCE_SECONDS)
+            is_due = now - wish.at >= wish.patience or now - wish.since >= longest
+            return not wish.ready and is_due
         if told.said == wish.said and told.ready is wish.ready:
             return False
         if told.ready is not wish.ready or _meaning(told.said) != _meaning(wish.said):
