@@ -2,6 +2,8 @@
 
 import types
 
+import pytest
+
 from domain.gangs import sentences
 from extender.gangs.telling import conditions
 from process.runtime import clock, supervise
@@ -78,3 +80,23 @@ async def test_that_a_gang_is_ready_is_written_after_a_while_where_nothing_is_bo
         told.say([("u0", "ns/a-0")], sentences.planned(0, 1), ready=True)
         await time.advance(12.0)
         assert written.count == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "silent"), [(3, 6.5), (20, 9.5)], ids=["grows for a while", "grows for long"]
+)
+async def test_a_member_says_nothing_while_what_it_would_say_keeps_changing(changes, silent):
+    """As while a large gang is created: that would be two writes for each of its members."""
+    time, written = clock.ManualClock(), Written()
+    pods = {"ns/a-0": types.SimpleNamespace(uid="u0", node="")}
+    told = conditions.Telling(written, pods, time, per_second=50.0, burst=1000)
+    began, spoke = time.monotonic(), 0.0
+    async with supervise.Supervisor("telling") as tasks:
+        tasks.spawn("telling", told.run())
+        for number in range(120):
+            if number % 6 == 0 and number < 6 * changes:
+                told.say([("u0", "ns/a-0")], lacking(float(number)), patience=2.0)
+            await time.advance(0.25)
+            if written.count and not spoke:
+                spoke = time.monotonic() - began
+    assert silent - 2.0 <= spoke <= silent + 1.5

@@ -111,21 +111,3 @@ async def test_a_gang_that_waited_costs_one_condition_per_member_and_meaning(sta
     told = {one["status"] for one in stage.conditions("large")}
     assert (told, stage.server.counts()["status"]) == ({"True"}, 2 * MEMBERS)
     assert all(one["type"] == names.CONDITION_GANG for one in stage.conditions("large"))
-
-
-async def test_members_say_what_their_gang_lacks_once_no_more_of_them_come(stage):
-    """While a large gang is being created it would cost two writes for each member."""
-    for number in range(MEMBERS):
-        stage.member("growing", number, least=MEMBERS + 1)
-        await stage.rest(1.0)
-        assert stage.conditions("growing") == []
-    await stage.rest(3.0)
-    assert len(stage.conditions("growing")) == MEMBERS
-    assert stage.server.counts()["status"] == MEMBERS
-
-
-async def test_members_of_a_gang_that_grows_for_long_say_what_it_lacks_meanwhile(stage):
-    for number in range(3 * MEMBERS):
-        stage.member("slow", number, least=4 * MEMBERS)
-        await stage.rest(1.0)
-    assert stage.conditions("slow")
