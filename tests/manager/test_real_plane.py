@@ -6,6 +6,7 @@ import json
 import pytest
 import pytest_asyncio
 
+from agent.report import scorecard
 from api import names, resources
 from api.wire import durations
 from kube.client import access
@@ -72,6 +73,15 @@ async def configure(api, **sections):
     await api.post(resources.CONFIG_MAPS.path(HOME), {"metadata": {"name": "config"}, "data": data})
 
 
+def a_day():
+    """What an agent did on one day."""
+    day = scorecard.Day("2026-07-01")
+    day.tick(scorecard.Second(60.0, over=True, bound=True, held_cores=2.0, enforced=True))
+    about = scorecard.About("memory-evict", "default", "BE")
+    day.evict(about, scorecard.EVICTED, "uid", online=False)
+    return day
+
+
 async def test_lent_capacity_reaches_the_node(real_plane, cluster) -> None:
     await configure(cluster, colocation_config={"enable": True})
     metric = resources.NODE_METRICS.path(name=NODE)
@@ -81,8 +91,11 @@ async def test_lent_capacity_reaches_the_node(real_plane, cluster) -> None:
         status = {
             "updateTime": durations.moment(SystemClock().now()),
             "nodeMetric": {"nodeUsage": usage, "systemUsage": usage},
+            "scorecard": a_day().as_status(),
         }
         await cluster.patch(f"{metric}/status", {"status": status})
+        # Every field of it is in the schema, so none is pruned.
+        assert (await cluster.get(metric))["status"]["scorecard"] == a_day().as_status()
         node = await cluster.wait_until(
             resources.NODES.path(name=NODE),
             lambda found: names.BATCH_CPU in found["status"]["allocatable"],
