@@ -6,6 +6,7 @@ The stores of a manager are filled with so many nodes and pods, through the proj
 reflectors use. `server` is the time from a request to the last byte of its answer, over HTTP, when
 nothing is prepared. `browser` is what a person waits in Chromium without a window: from opening the
 address until the heat map is painted, and from a key or a choice until the frame with the change.
+`reader` is the same in a Chromium that tells a screen reader of every element.
 Without Chromium only the server is measured.
 """
 
@@ -148,14 +149,16 @@ async def _server(url: str, rounds: int) -> list[figures.Figure]:
     return shown
 
 
-async def _browser(url: str, size: fleet.Size, rounds: int) -> list[figures.Figure]:
+async def _browser(
+    url: str, size: fleet.Size, rounds: int, kind: str, *, accessible: bool
+) -> list[figures.Figure]:
     program = browser.program()
     if program is None:
         print("there is no Chromium: the browser is left out")
         return []
     first: list[float] = []
     acted: dict[str, list[float]] = {}
-    async with browser.tab(program) as tab:
+    async with browser.tab(program, accessible=accessible) as tab:
         await tab.appear(width=1440, height=1000)
         for _ in range(rounds):
             await tab.go("about:blank")
@@ -168,11 +171,11 @@ async def _browser(url: str, size: fleet.Size, rounds: int) -> list[figures.Figu
             await asyncio.sleep(0.5)
             await _act(tab, acted)
     shown = [
-        figures.plain("console.browser.first", "opening until all nodes are painted", "ms", first,
+        figures.plain(f"console.{kind}.first", "opening until all nodes are painted", "ms", first,
                       _GOAL_VIEW)
     ]  # fmt: skip
     return shown + [
-        figures.plain(f"console.browser.{name}", f"{name} until the next frame", "ms", taken,
+        figures.plain(f"console.{kind}.{name}", f"{name} until the next frame", "ms", taken,
                       _GOAL_ACTION)
         for name, taken in acted.items()
     ]  # fmt: skip
@@ -213,7 +216,8 @@ async def _press(
 async def _measure(size: fleet.Size, rounds: int) -> None:
     async with _serving(size) as url:
         figures.show(*await _server(url, rounds))
-        figures.show(*await _browser(url, size, rounds))
+        figures.show(*await _browser(url, size, rounds, "browser", accessible=False))
+        figures.show(*await _browser(url, size, rounds, "reader", accessible=True))
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -20,12 +20,13 @@ SHOWN = {
 
 
 def drawn(command, said):
-    """The picture of a command and what it printed; long lines go on in the next, as there."""
+    """The picture of a command and what it printed; long lines go on in the next, further in."""
     rows = [f"$ {command}"]
     for line in said:
-        rows += textwrap.wrap(line, COLUMNS, drop_whitespace=False, replace_whitespace=False) or [
-            ""
-        ]
+        further = " " * (len(line) - len(line.lstrip()) + 2)
+        rows += textwrap.wrap(
+            line, COLUMNS, subsequent_indent=further, replace_whitespace=False
+        ) or [""]
     width = round(max(map(len, rows)) * WIDTH) + 2 * MARGIN
     height = len(rows) * HEIGHT + 2 * MARGIN
     texts = []

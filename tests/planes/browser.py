@@ -125,8 +125,11 @@ class Tab:
 
 
 @contextlib.asynccontextmanager
-async def tab(path):
-    """Start a browser of its own and yield its one page."""
+async def tab(path, *, accessible=True):
+    """Start a browser of its own and yield its one page.
+
+    An accessible one keeps the tree that it tells screen readers, which takes time of its own.
+    """
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         child = await asyncio.create_subprocess_exec(
             path, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
@@ -142,7 +145,8 @@ async def tab(path):
                 async with session.ws_connect(address, max_msg_size=0) as socket:
                     found = Tab(socket)
                     listening = asyncio.ensure_future(found.listen())  # noqa: TID251
-                    for domain in ("Page", "Runtime", "Network", "Log", "Accessibility"):
+                    domains = ("Page", "Runtime", "Network", "Log")
+                    for domain in (*domains, "Accessibility") if accessible else domains:
                         await found.call(f"{domain}.enable")
                     yield found
                     await socket.close()
