@@ -107,11 +107,7 @@ class _Watched:
         )
         self.reserving = _reservations(api, self.term, settings, clock, figures)
         self.networks = _networks(api, self.term, settings, clock, figures)
-        self._topologies: node_topologies.NodeTopologies | None = None
-        if settings.is_on(node_topologies.NAME):
-            self._topologies = node_topologies.NodeTopologies(
-                self.term.all_topologies, self.term.nodes, clock, figures
-            )
+        self._topologies = _topologies(self.term, settings, clock, figures)
         self.gangs = _gangs(api, self.term, settings, clock, figures)
         self._sums = _daily_sums(self.term, settings, clock)
         self.recommending = _recommendations(api, self.first, settings, clock)
@@ -348,6 +344,14 @@ def _networks(
         return None
     members = informer_set.InformerSet(api, clock)
     return networking.Networks(members, watched.nodes, clock, figures)
+
+
+def _topologies(
+    watched: term.Watched, settings: Settings, clock: clocks.Clock, figures: metrics.Registry
+) -> node_topologies.NodeTopologies | None:
+    if not settings.is_on(node_topologies.NAME):
+        return None
+    return node_topologies.NodeTopologies(watched.all_topologies, watched.nodes, clock, figures)
 
 
 def _gangs(
