@@ -118,8 +118,7 @@ async def _running(
         _obey(board, parts, figures, checks)
         _add_checks(checks, store, parts, sender)
         beyond = effects.Outward(kube, clock, _place(settings), figures, parts.loop)
-        beyond.add_checks(checks)
-        sender.scorecard = beyond.scores.today
+        _tell(beyond, checks, sender)
         here = _attendance(settings, access, clock, parts)
         here.begin(figures, checks, beyond.tell_gap)
         parts.looked = (lambda: beyond.looked(parts.interference()), here.tick)
@@ -172,6 +171,14 @@ def _add_checks(
     checks.warn("memory", lambda: parts.recall.problem)
     checks.warn("readings", lambda: _unread(parts.loop))
     checks.warn("strategies failing", lambda: _failing(parts.loop))
+
+
+def _tell(
+    beyond: effects.Outward, checks: health.Health, sender: node_metric_reporter.Reporter
+) -> None:
+    """Warn of what is lost on the way, and let reports carry the scorecard."""
+    beyond.add_checks(checks)
+    sender.scorecard = beyond.scores.today
 
 
 def _start_gated(
