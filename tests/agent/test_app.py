@@ -180,6 +180,9 @@ async def test_a_node_metric_is_filled(world, new_pod):
     assert durations == [300, 600, 1800]
     assert not status.node_metric.aggregated_node_usages[0].usage["p95"].resources
     assert status.prod_reclaimable_metric.resource.resources == {}
+    # What the agent did today goes along: it has only observed.
+    assert status.scorecard.date == world.status()["updateTime"][:10]
+    assert status.scorecard.seconds >= status.scorecard.enforced_seconds == 0
 
 
 async def test_the_short_figures_add_up(world, new_pod):
