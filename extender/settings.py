@@ -180,6 +180,11 @@ class VerbServer(settings.ServerSettings):
 
     port: int = pydantic.Field(default=9211, ge=0, le=65535)
     """TCP port to listen on; 0 lets the system choose a free one."""
+    max_connections: int = pydantic.Field(default=8192, ge=1)
+    """Connections at the same time. kube-scheduler has one for each bind that is held, which are as
+    many as a gang has members; where one of them gives way the member is tried again."""
+    max_connections_by_address: int = pydantic.Field(default=8192, ge=1)
+    """The same from one address: all calls of a kube-scheduler come from one."""
 
 
 class HealthServer(settings.ServerSettings):

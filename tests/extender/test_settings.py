@@ -57,3 +57,9 @@ def test_all_resources_that_are_named_anywhere_take_part():
         usage_thresholds={"b": 1}, prod_usage_thresholds={"a": 1}, supported_resources=("z",)
     ).arguments()
     assert arguments.universe() == ("a", "b", "cpu", "memory", "z")
+
+
+def test_kube_scheduler_may_have_a_connection_for_each_bind_of_a_large_gang():
+    """They all come from one address; one that gave way would end a held bind."""
+    made = settings.Settings().server
+    assert min(made.max_connections, made.max_connections_by_address) >= 8 * 1024
