@@ -19,12 +19,12 @@ class Cost:
             host.add(f"p{number}", "Burstable", 100)
         self._host, self._read = host, 0
         host.observer.figures.pod_keep_seconds = pod_seconds
-        monkeypatch.setattr(files, "_reread", self._count(files._reread))
+        monkeypatch.setattr(files.os, "pread", self._count(files.os.pread))
 
-    def _count(self, reread):
-        def counted(descriptor, enough):
+    def _count(self, pread):
+        def counted(descriptor, size, offset):
             self._read += 1
-            return reread(descriptor, enough)
+            return pread(descriptor, size, offset)
 
         return counted
 
