@@ -130,9 +130,8 @@ async def _running(
         store.start(supervisor)
         beyond.start(supervisor)
         parts.reclaim(checks, supervisor, beyond.tell)
-        supervisor.start("publish", parts.published(kube, checks).run)
         parts.start(supervisor, sender)
-        _start_gated(parts, kube, checks, supervisor)
+        _start_beside(parts, kube, checks, supervisor)
         shown = http_pages.pages(
             checks, figures, parts.loop, beyond.log, beyond.scores, settings.audit.most_events
         )
@@ -181,13 +180,14 @@ def _tell(
     sender.scorecard = beyond.scores.today
 
 
-def _start_gated(
+def _start_beside(
     parts: agent_parts.Parts,
     kube: client.Client,
     checks: health.Health,
     supervisor: supervise.Supervisor,
 ) -> None:
-    """Start what feature gates ask for beside the tick."""
+    """Start what runs beside the tick, most of it where a feature gate asks for it."""
+    supervisor.start("publish", parts.published(kube, checks).run)
     for own in gated_parts.objects_of(parts.asked, kube):
         checks.warn(own.kind, own.told)
         supervisor.start(own.kind, own.run)

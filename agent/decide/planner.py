@@ -78,6 +78,7 @@ class _Standing(msgspec.Struct, frozen=True):
     decision: edits.Decision
     at: float
     seen: object
+    """What it depended on; what compares equal is one object, since it names every pod."""
 
 
 class Planner:
@@ -163,8 +164,7 @@ class Planner:
         """Let the strategies decide that are due, and return what has to be done."""
         pods = self._spared(look.picture)
         look = msgspec.structs.replace(look, enabled=self.gates, spared=pods)
-        seen = _fingerprint(look)
-        if seen != self.seen:
+        if (seen := _fingerprint(look)) != self.seen:
             self.seen = seen
         self._failed = {}
         for strategy in self.strategies:
@@ -214,8 +214,6 @@ class Planner:
         return found
 
     def _decide(self, strategy: catalogue.Strategy, look: catalogue.Look) -> None:
-        # What compares equal is kept as one object: it names every pod, for every strategy.
-        seen = self.seen
         before = self._standing.get(strategy.name)
         if self.mode(strategy.name) is Mode.OFF:
             decision = edits.switched_off(self._why_off(strategy.name))
@@ -225,7 +223,7 @@ class Planner:
         elif (
             before is not None
             and before.decision.decided
-            and before.seen is seen
+            and before.seen is self.seen
             and look.now - before.at < strategy.seconds
         ):
             return
@@ -234,7 +232,7 @@ class Planner:
         if not decision.decided and before is not None:
             # Nothing is known at the moment: what was wanted stands.
             decision = msgspec.structs.replace(decision, wanted=before.decision.wanted)
-        self._standing[strategy.name] = _Standing(decision, look.now, seen)
+        self._standing[strategy.name] = _Standing(decision, look.now, self.seen)
 
     def _asked(
         self, strategy: catalogue.Strategy, look: catalogue.Look, before: _Standing | None
