@@ -238,6 +238,17 @@ def _gangs(
     return planning
 
 
+def _sampling(
+    scoring: assembly.Scoring | None,
+    cluster: cluster_state.ClusterState,
+    waits: unschedulable_pods.UnschedulablePods,
+) -> renominations.Sampling:
+    """Say at how many nodes kube-scheduler looks, and which pods it could not place."""
+    return renominations.Sampling(
+        lambda: assembly.looks_at(scoring, len(cluster.nodes())), waits.get
+    )
+
+
 def _wired(
     settings: Settings,
     api: client.Client,
@@ -268,9 +279,7 @@ def _wired(
         books, line, api, watched.pods, projector, clock, live, events, figures, watched.reserved
     )
     binding = bind.Binder(binds, settings.bind)
-    sampling = renominations.Sampling(
-        lambda: assembly.looks_at(scoring, len(cluster.nodes())), waits.get
-    )
+    sampling = _sampling(scoring, cluster, waits)
     planning = _gangs(settings, binds, binding, fresh, sampling, preempting)
     answers.offers.take = planning.offered
     arguments = _follow_arguments(settings, watched, events, deciding, figures)

@@ -176,12 +176,10 @@ class GangController:
 
     def _next(self) -> str:
         """Return the group to be planned now: first what an interruption left bound in part."""
-        busy = self._busy()
-        for group in sorted(self._interruptions.partial):
-            waits = group not in busy and group in self._groups
-            if waits and self._parts.queue.is_due(group, self._now()):
-                return group
-        return self._parts.queue.next(self._now(), busy)
+        busy, queue, now = self._busy(), self._parts.queue, self._now()
+        partial = sorted(self._interruptions.partial.keys() & self._groups.keys() - busy)
+        due = (group for group in partial if queue.is_due(group, now))
+        return next(due, "") or queue.next(now, busy)
 
     async def _observe(self, found: table.Table) -> None:
         """Take in which groups wait; a group that has not changed is not looked at again."""

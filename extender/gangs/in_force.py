@@ -120,25 +120,13 @@ class PlansInForce:
 
     def begin(self, one: rounds.Round) -> None:
         """Take in a plan whose claims are placed: plug-ins see it, and gates are opened."""
-        self._take(self._with_nominated(one))
+        self._take(_with_nominated(one, self._parts, self.holding))
         one = self.by_group[one.group]
         self._parts.queue.placed(one.group)
         first = one.probes or tuple(one.slots)
         if not one.probes:
             self.by_group[one.group] = one = dataclasses.replace(one, opened=True)
         self._parts.spawn(f"gang-{one.generation}", self._open(one, first))
-
-    def _with_nominated(self, one: rounds.Round) -> rounds.Round:
-        """Say which members are nominated: those that may not find a place where they are tried."""
-        looks_at = self._parts.sampling.looks_at()
-        if looks_at is None:
-            return one
-        if one.refusing is not None:
-            own, now = {slot.node for slot in one.slots.values()}, self._parts.clock.now()
-            sorts = {slot.pod.requirements: slot.pod for slot in one.slots.values()}
-            kept = max(self.holding.crowded(pod, own, now) for pod in sorts.values())
-            one = dataclasses.replace(one, refusing=one.refusing + kept)
-        return dataclasses.replace(one, nominated=rounds.nominated(one, looks_at))
 
     def resume(self, one: rounds.Round) -> None:
         """Take in a plan of an earlier life of this process: its gates are open already."""
@@ -255,7 +243,7 @@ class PlansInForce:
             one = self.by_group.get(group)
             if one is None:
                 continue
-            found = rounds.look(one, self._facts())
+            found = rounds.look(one, _facts(self._parts, self.holding, self._renominations))
             failure = self._failed_writes.get(one.generation, "")
             if found.done:
                 self._finish(one)
@@ -268,17 +256,6 @@ class PlansInForce:
             else:
                 await self._retries.help_on(one, found, functools.partial(self._is_in_force, one))
             await asyncio.sleep(0)
-
-    def _facts(self) -> rounds.Facts:
-        books = self._parts.books
-        return rounds.Facts(
-            self._parts.pods.get,
-            lambda uid: uid in books.assumptions,
-            self.holding.kept,
-            lambda name: books.cluster.node(name) is not None,
-            self._parts.clock.now(),
-            self._renominations.excuses,
-        )
 
     # -- gates -------------------------------------------------------------------------------
 
@@ -331,3 +308,31 @@ class PlansInForce:
         """Whether a plan has neither been completed nor given up."""
         present = self.by_group.get(one.group)
         return present is not None and present.generation == one.generation
+
+
+def _with_nominated(one: rounds.Round, parts: Parts, keeping: holding.Holding) -> rounds.Round:
+    """Say which members are nominated: those that may not find a place where they are tried."""
+    looks_at = parts.sampling.looks_at()
+    if looks_at is None:
+        return one
+    if one.refusing is not None:
+        own, now = {slot.node for slot in one.slots.values()}, parts.clock.now()
+        sorts = {slot.pod.requirements: slot.pod for slot in one.slots.values()}
+        kept = max(keeping.crowded(pod, own, now) for pod in sorts.values())
+        one = dataclasses.replace(one, refusing=one.refusing + kept)
+    return dataclasses.replace(one, nominated=rounds.nominated(one, looks_at))
+
+
+def _facts(
+    parts: Parts, keeping: holding.Holding, nominating: renominations.Renominations
+) -> rounds.Facts:
+    """Return what the members of a plan are judged by."""
+    books = parts.books
+    return rounds.Facts(
+        parts.pods.get,
+        lambda uid: uid in books.assumptions,
+        keeping.kept,
+        lambda name: books.cluster.node(name) is not None,
+        parts.clock.now(),
+        nominating.excuses,
+    )

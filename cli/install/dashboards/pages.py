@@ -1,71 +1,10 @@
 """What the dashboards show, page by page."""
 
-from cli.install.dashboards import devices, gangs, quotas, rebalancing, reservations
+from cli.install.dashboards import devices, gangs, queries, quotas, rebalancing, reservations
 from cli.install.dashboards.panels import Dashboard, Panel, Row, figure, graph
 
-_RATE = "[$__rate_interval]"
 _LEASE = '{lease="koordinator-manager"}'
 _LEADS = f"koord_lease_leading{_LEASE}"
-
-
-def _quantile(share: str, histogram: str, by: str, only: str = "") -> str:
-    buckets = f"rate({histogram}_bucket{only}{_RATE})"
-    return f"histogram_quantile({share}, sum by (le, {by}) ({buckets}))"
-
-
-def _both(histogram: str, by: str) -> tuple[tuple[str, str], tuple[str, str]]:
-    legend = f"{{{{{by}}}}}"
-    return (
-        (_quantile("0.5", histogram, by), f"{legend} p50"),
-        (_quantile("0.99", histogram, by), f"{legend} p99"),
-    )
-
-
-def _rate(counter: str, by: str, only: str = "") -> str:
-    return f"sum by ({by}) (rate({counter}{only}{_RATE}))"
-
-
-def _process(of: str, most: int = 0) -> Row:
-    """Return what every process shows; `of` is a metric that only this process has.
-
-    Of processes that run on every node only so many are drawn, those that stand out.
-    """
-
-    def mine(expression: str, shown: str = "topk") -> str:
-        found = f"{expression} and on (namespace, pod) {of}"
-        return f"{shown}({most}, {found})" if most else found
-
-    lag = mine(_quantile("0.99", "koord_process_loop_lag_seconds", "namespace, pod"))
-    return Row(
-        "Process",
-        (
-            graph("Ready", (mine("koord_process_ready", "bottomk"), "{{pod}}")),
-            graph("Memory", (mine("process_resident_memory_bytes"), "{{pod}}"), unit="bytes"),
-            graph(
-                "CPU", (mine(f"rate(process_cpu_seconds_total{_RATE})"), "{{pod}}"), unit="short"
-            ),
-            graph(
-                "Event loop late, p99",
-                (lag, "{{pod}}"),
-                unit="s",
-                about="Everything in the process waits that long.",
-            ),
-            graph(
-                "Silence of watches",
-                (mine("koord_kube_contact_age_seconds"), "{{pod}} {{resource}}"),
-                unit="s",
-                about="Bookmarks come about every minute; far more means old news.",
-            ),
-            graph(
-                "Requests to the API server",
-                (
-                    mine(_rate("koord_kube_requests_total", "namespace, pod, verb, code")),
-                    "{{pod}} {{verb}} {{code}}",
-                ),
-                unit="reqps",
-            ),
-        ),
-    )
 
 
 _OVERVIEW = Dashboard(
@@ -106,14 +45,17 @@ _OVERVIEW = Dashboard(
                 graph(
                     "Refusals by reason",
                     (
-                        _rate("koord_extender_refusals_total", "plugin, reason"),
+                        queries.rate("koord_extender_refusals_total", "plugin, reason"),
                         "{{plugin}}: {{reason}}",
                     ),
                     about="Nodes refused to pods, by second.",
                 ),
                 graph(
                     "Binds",
-                    (_rate("koord_extender_verb_seconds_count", "pod", '{verb="bind"}'), "{{pod}}"),
+                    (
+                        queries.rate("koord_extender_verb_seconds_count", "pod", '{verb="bind"}'),
+                        "{{pod}}",
+                    ),
                     unit="ops",
                 ),
             ),
@@ -130,13 +72,13 @@ _EXTENDER = Dashboard(
             (
                 graph(
                     "Calls",
-                    (_rate("koord_extender_verb_seconds_count", "verb"), "{{verb}}"),
+                    (queries.rate("koord_extender_verb_seconds_count", "verb"), "{{verb}}"),
                     unit="ops",
                 ),
-                graph("Time", *_both("koord_extender_verb_seconds", "verb"), unit="s"),
+                graph("Time", *queries.both("koord_extender_verb_seconds", "verb"), unit="s"),
                 graph(
                     "Calls answered with an error",
-                    (_rate("koord_extender_failures_total", "verb"), "{{verb}}"),
+                    (queries.rate("koord_extender_failures_total", "verb"), "{{verb}}"),
                     unit="ops",
                     about="filter: the view is not proven. bind: refused or failed; tried again.",
                 ),
@@ -149,7 +91,7 @@ _EXTENDER = Dashboard(
                     "Refusals",
                     (
                         (
-                            _rate("koord_extender_refusals_total", "plugin, reason, mode"),
+                            queries.rate("koord_extender_refusals_total", "plugin, reason, mode"),
                             "{{plugin}}: {{reason}} ({{mode}})",
                         ),
                     ),
@@ -159,14 +101,14 @@ _EXTENDER = Dashboard(
                 graph(
                     "Bindings written",
                     (
-                        _rate("koord_kube_requests_total", "code", '{verb="bind"}'),
+                        queries.rate("koord_kube_requests_total", "code", '{verb="bind"}'),
                         "{{code}}",
                     ),
                     unit="ops",
                 ),
             ),
         ),
-        _process('koord_extender_verb_seconds_count{verb="filter"}'),
+        queries.process('koord_extender_verb_seconds_count{verb="filter"}'),
     ),
 )
 
@@ -177,7 +119,7 @@ _CONNECTIONS = (
     f" and on (namespace, pod) {_OF_WEBHOOK}"
 )
 _REFUSED = (
-    f"{_rate('koord_server_refused_connections_total', 'namespace, pod, server')}"
+    f"{queries.rate('koord_server_refused_connections_total', 'namespace, pod, server')}"
     f" and on (namespace, pod) {_OF_WEBHOOK}"
 )
 _WEBHOOK = Dashboard(
@@ -201,23 +143,26 @@ _WEBHOOK = Dashboard(
             (
                 graph(
                     "Reviews",
-                    (_rate("koord_webhook_reviews_total", "path, result"), "{{path}} {{result}}"),
+                    (
+                        queries.rate("koord_webhook_reviews_total", "path, result"),
+                        "{{path}} {{result}}",
+                    ),
                     unit="ops",
                 ),
-                graph("Time", *_both("koord_webhook_review_seconds", "path"), unit="s"),
+                graph("Time", *queries.both("koord_webhook_review_seconds", "path"), unit="s"),
                 graph(
                     "Probes by the manager",
-                    (_rate("koord_manager_webhook_probes_total", "result"), "{{result}}"),
+                    (queries.rate("koord_manager_webhook_probes_total", "result"), "{{result}}"),
                     unit="ops",
                 ),
                 graph(
                     "Pods found past admission",
-                    (_rate("koord_manager_missed_pods_total", "kind"), "{{kind}}"),
+                    (queries.rate("koord_manager_missed_pods_total", "kind"), "{{kind}}"),
                     unit="ops",
                 ),
                 graph(
                     "Conversions",
-                    (_rate("koord_webhook_conversions_total", "result"), "{{result}}"),
+                    (queries.rate("koord_webhook_conversions_total", "result"), "{{result}}"),
                     unit="ops",
                 ),
                 graph(
@@ -230,7 +175,7 @@ _WEBHOOK = Dashboard(
                 ),
             ),
         ),
-        _process(_OF_WEBHOOK),
+        queries.process(_OF_WEBHOOK),
     ),
 )
 
@@ -241,7 +186,9 @@ def _of_manager(by: str, figure_of_controllers: str) -> str:
 
 
 def _reconciling(share: str) -> str:
-    found = _quantile(share, "koord_controller_reconcile_seconds", "controller, namespace, pod")
+    found = queries.quantile(
+        share, "koord_controller_reconcile_seconds", "controller, namespace, pod"
+    )
     return f"{found} and on (namespace, pod) {_LEADS}"
 
 
@@ -270,7 +217,8 @@ _MANAGER = Dashboard(
                     "Reconciled",
                     (
                         _of_manager(
-                            "controller, result", f"rate(koord_controller_reconciles_total{_RATE})"
+                            "controller, result",
+                            f"rate(koord_controller_reconciles_total{queries.RATE})",
                         ),
                         "{{controller}} {{result}}",
                     ),
@@ -289,7 +237,7 @@ _MANAGER = Dashboard(
                 graph(
                     "Writes",
                     (
-                        _rate("koord_manager_writes_total", "resource, write"),
+                        queries.rate("koord_manager_writes_total", "resource, write"),
                         "{{write}} {{resource}}",
                     ),
                     unit="ops",
@@ -297,18 +245,19 @@ _MANAGER = Dashboard(
                 graph("Leading", (_LEADS, "{{pod}}")),
                 graph(
                     "Lease",
-                    (_rate("koord_lease_renewals_total", "result", _LEASE), "{{result}}"),
+                    (queries.rate("koord_lease_renewals_total", "result", _LEASE), "{{result}}"),
                     unit="ops",
                 ),
             ),
         ),
-        _process(_LEADS),
+        queries.process(_LEADS),
     ),
 )
 
 _MOST = 20
 """There is an agent on every node: of a thousand nodes only these are drawn."""
-_ANSWER = _quantile("0.99", "koord_agent_nri_answer_seconds", "pod")
+_ANSWER = queries.quantile("0.99", "koord_agent_nri_answer_seconds", "pod")
+_TICK = queries.quantile("0.99", "koord_agent_tick_seconds", "pod")
 _AGENT = Dashboard(
     "agent",
     "Agents",
@@ -323,13 +272,13 @@ _AGENT = Dashboard(
                 ),
                 graph(
                     "Reports",
-                    (_rate("koord_agent_reports_total", "outcome"), "{{outcome}}"),
+                    (queries.rate("koord_agent_reports_total", "outcome"), "{{outcome}}"),
                     unit="ops",
                 ),
                 graph(
                     "Ticks that failed",
                     (
-                        f"topk({_MOST}, {_rate('koord_agent_tick_failures_total', 'pod')})",
+                        f"topk({_MOST}, {queries.rate('koord_agent_tick_failures_total', 'pod')})",
                         "{{pod}}",
                     ),
                     unit="ops",
@@ -337,14 +286,17 @@ _AGENT = Dashboard(
                 graph(
                     "Time of a tick",
                     (
-                        f"topk({_MOST}, {_quantile('0.99', 'koord_agent_tick_seconds', 'pod')})",
+                        f"topk({_MOST}, {_TICK})",
                         "{{pod}} p99",
                     ),
                     unit="s",
                 ),
                 graph(
                     "Edits",
-                    (_rate("koord_agent_edits_total", "role, outcome"), "{{role}} {{outcome}}"),
+                    (
+                        queries.rate("koord_agent_edits_total", "role, outcome"),
+                        "{{role}} {{outcome}}",
+                    ),
                     unit="ops",
                 ),
                 graph(
@@ -377,7 +329,7 @@ _AGENT = Dashboard(
                 ),
                 graph(
                     "Answers to container runtimes",
-                    (_rate("koord_agent_nri_answers_total", "result"), "{{result}}"),
+                    (queries.rate("koord_agent_nri_answers_total", "result"), "{{result}}"),
                     unit="ops",
                     about="Containers that start with their values, by NRI; `unrecorded` could not "
                     "be journalled, so that nothing was adjusted.",
@@ -389,7 +341,7 @@ _AGENT = Dashboard(
                 ),
             ),
         ),
-        _process("koord_agent_report_age_seconds", _MOST),
+        queries.process("koord_agent_report_age_seconds", _MOST),
     ),
 )
 

@@ -2,13 +2,14 @@
 
 import dataclasses
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterator
+from collections.abc import Callable, Collection, Generator, Hashable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
 
 from extender.framework import pipeline, verdicts, views
 from extender.gangs.planning import in_tree
+from extender.requeue import unschedulable_pods
 
 _ROWS: Final = 512
 """Nodes that are judged in one step."""
@@ -201,3 +202,14 @@ def _own(score: verdicts.Score) -> verdicts.Score:
     """Return numbers that may be written to."""
     tiers = None if score.tiers is None else score.tiers.copy()
     return dataclasses.replace(score, values=score.values.copy(), tiers=tiers)
+
+
+def most_refusing(
+    sorts: Sequence[MemberClass], view: Callable[[], views.View]
+) -> Generator[None, None, int | None]:
+    """Return how many nodes plug-ins refuse to the sort of member that has most; None of none."""
+    found: list[int] = []
+    for sort in sorts:
+        yield
+        found.append(sort.refusing(view(), unschedulable_pods.SMALLEST_SAMPLE))
+    return max(found, default=None)

@@ -17,7 +17,6 @@ import msgspec
 from domain.quota import placement as node_requirements
 from extender.framework import pipeline, verdicts, views
 from extender.gangs.planning import in_tree, member_class
-from extender.requeue import unschedulable_pods
 from extender.state import allocations, claims, cluster_state, deltas, records
 
 IN_TREE: Final = member_class.IN_TREE
@@ -167,18 +166,10 @@ class Planner:
             yield
             if not (yield from self._place(member)):
                 left.append(member.pod.uid)
-        self.result = Plan(tuple(self._placed), tuple(left), (yield from self._refusing()))
-
-    def _refusing(self) -> Generator[None, None, int | None]:
-        """Return how many nodes would refuse a member by plug-ins, of the sort with most."""
-        if self._options.places:
-            return None
-        found = 0
-        for key in set(self._keys.values()):
-            yield
-            sort = self._classes[key]
-            found = max(found, sort.refusing(self._fork.view(), unschedulable_pods.SMALLEST_SAMPLE))
-        return found
+        keys = () if self._options.places else set(self._keys.values())
+        sorts = [self._classes[key] for key in keys]
+        refusing = yield from member_class.most_refusing(sorts, self._fork.view)
+        self.result = Plan(tuple(self._placed), tuple(left), refusing)
 
     def _missing_gangs(self) -> Refused | None:
         """Refuse a group with a gang that lacks members, whatever the nodes are like."""
