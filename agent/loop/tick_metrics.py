@@ -33,6 +33,7 @@ class Figures:
         self.used = registry.gauge(
             "koord_agent_node_cpu_cores", "Cores used on the node, by whom.", ["by"]
         )
+        self.cores = registry.gauge("koord_agent_node_cores", "Processors of the node.")
         self.wanted = registry.gauge(
             "koord_agent_strategy_edits", "Properties that a strategy wants to set.", ["strategy"]
         )
@@ -71,6 +72,8 @@ class Figures:
         allowed = None if suppress is None else suppress.figures.get("allowed-milli")
         if allowed is not None:
             self.allowed.set(max(0, allowed) / 1000)
+        if picture.processors:
+            self.cores.set(len(picture.processors))
         best_effort = sum(pod.usage.cpu or 0.0 for pod in picture.pods if pod.best_effort)
         for by, cores in (("node", picture.usage.cpu), ("best-effort", best_effort)):
             if cores is not None:

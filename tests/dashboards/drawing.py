@@ -1,7 +1,7 @@
 """Dashboards as SVG: panels in their grid, with units, thresholds and legends.
 
 The drawing is our own; Grafana's looks differ. What it shows is what the queries of the dashboard
-found: panels of the types `timeseries` and `stat`.
+found: panels of the types `timeseries`, `stat` and `heatmap`.
 """
 
 import datetime
@@ -84,7 +84,7 @@ def page(dashboard, found, start, end):
             f' rx="3" fill="{PANEL}" stroke="{LINE}"/>'
         )
         parts.append(text(x + 10, y + 19, fitted(one["title"], width), size=13, weight=600))
-        draw = {"stat": stat, "timeseries": timeseries}[one["type"]]
+        draw = {"stat": stat, "timeseries": timeseries, "heatmap": heatmap}[one["type"]]
         parts += draw(one, found[one["id"]], (x, y, width, high), (start, end))
     size = f'width="{WIDTH}" height="{height}"'
     opening = f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {WIDTH} {height}">'
@@ -165,6 +165,36 @@ def timeseries(panel, series, area, span):
             ' stroke-width="1.5" stroke-linecap="round"/>'
         )
     return parts + legend(rows, x + 10, y + height - 17 * len(rows))
+
+
+def heatmap(_, series, area, span):
+    """Cells over time, a row for each series; the higher a value, the stronger its colour."""
+    x, y, width, height = area
+    most = max((value for _, points in series for _, value in points), default=0.0)
+    if not most:
+        return [text(x + width / 2, y + height / 2 + 6, "No data", size=16, colour=SOFT,
+                     anchor="middle")]  # fmt: skip
+    left, right, top, bottom = x + 82, x + width - 14, y + 34, y + height - 24
+    high = (bottom - top) / len(series)
+    moments = sorted({moment for _, points in series for moment, _ in points})
+    wide = (right - left) / max(len(moments), 1)
+    parts = []
+    for number, (name, points) in enumerate(series):
+        low = bottom - number * high
+        parts.append(text(left - 6, low - high / 2 + 4, name, size=10, colour=SOFT, anchor="end"))
+        for moment, value in points:
+            if value:
+                at = left + moments.index(moment) * wide
+                parts.append(
+                    f'<rect x="{at:.1f}" y="{low - high:.1f}" width="{wide:.1f}"'
+                    f' height="{high - 1:.1f}" fill="{COLOURS[0]}"'
+                    f' fill-opacity="{0.15 + 0.85 * value / most:.2f}"/>'
+                )
+    for moment in times(*span):
+        said = datetime.datetime.fromtimestamp(moment, datetime.UTC).strftime("%H:%M")
+        at = left + (right - left) * (moment - span[0]) / (span[1] - span[0])
+        parts.append(text(at, bottom + 16, said, size=11, colour=SOFT, anchor="middle"))
+    return parts
 
 
 def strokes(placed):

@@ -57,8 +57,15 @@ def test_a_figure_has_the_colour_of_its_threshold(value, tone):
 
 def test_a_panel_without_data_says_so():
     panel = {"fieldConfig": {"defaults": {}}}
-    for draw in (drawing.stat, drawing.timeseries):
+    for draw in (drawing.stat, drawing.timeseries, drawing.heatmap):
         assert "No data" in "".join(draw(panel, [], (0, 0, 100, 100), (0, 1)))
+
+
+def test_cells_of_a_heat_map_are_as_strong_as_their_values():
+    series = [("0 to 10 %", [(0, 4.0), (60, 0.0)]), ("10 to 20 %", [(0, 0.0), (60, 2.0)])]
+    drawn = drawing.heatmap({}, series, (0, 0, 400, 200), (0, 60))
+    cells = [part for part in drawn if part.startswith("<rect")]
+    assert [cell.partition("fill-opacity=")[2] for cell in cells] == ['"1.00"/>', '"0.57"/>']
 
 
 @pytest.mark.parametrize(

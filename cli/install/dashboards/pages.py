@@ -1,10 +1,16 @@
 """What the dashboards show, page by page."""
 
 from cli.install.dashboards import devices, gangs, queries, quotas, rebalancing, reservations
-from cli.install.dashboards.panels import Dashboard, Panel, Row, figure, graph
+from cli.install.dashboards.panels import Dashboard, Panel, Row, figure, graph, heat_map
 
 _LEASE = '{lease="koordinator-manager"}'
 _LEADS = f"koord_lease_leading{_LEASE}"
+
+
+def _share(of: str) -> str:
+    """Return by node the share of its processors that somebody uses."""
+    used = f'koord_agent_node_cpu_cores{{by="{of}"}}'
+    return f"{used} / ignoring (by) koord_agent_node_cores"
 
 
 _OVERVIEW = Dashboard(
@@ -57,6 +63,21 @@ _OVERVIEW = Dashboard(
                         "{{pod}}",
                     ),
                     unit="ops",
+                ),
+            ),
+        ),
+        Row(
+            "Nodes",
+            (
+                heat_map(
+                    "How busy nodes are",
+                    *queries.tenths(_share("node")),
+                    about="Nodes by the share of their processors that is used.",
+                ),
+                heat_map(
+                    "How much of them best effort uses",
+                    *queries.tenths(_share("best-effort")),
+                    about="Nodes by the share of their processors that best-effort pods use.",
                 ),
             ),
         ),

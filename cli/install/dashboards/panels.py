@@ -8,8 +8,8 @@ from typing import Any
 SCHEMA_VERSION = 41
 _COLUMNS = 24
 _SOURCE = {"type": "prometheus", "uid": "${datasource}"}
-_STAT, _SERIES = "stat", "timeseries"
-_HEIGHTS = {_STAT: 4, _SERIES: 8}
+_STAT, _SERIES, _HEAT = "stat", "timeseries", "heatmap"
+_HEIGHTS = {_STAT: 4, _SERIES: 8, _HEAT: 8}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -54,6 +54,15 @@ def figure(
 ) -> Panel:
     """Return one figure, six in a row."""
     return Panel(title, ((query, ""),), unit, 4, _STAT, about, alarm)
+
+
+def heat_map(title: str, *rows: tuple[str, str], about: str = "") -> Panel:
+    """Return a heat map over time, two in a row; each query is a row, the lowest first.
+
+    Queries count what falls into their row, so that it has as many series as rows, however much
+    there is to be counted.
+    """
+    return Panel(title, rows, width=12, kind=_HEAT, about=about)
 
 
 def document(dashboard: Dashboard) -> dict[str, Any]:
@@ -165,6 +174,17 @@ def _panel(panel: Panel) -> dict[str, Any]:
 
 
 def _options(kind: str) -> dict[str, Any]:
+    if kind == _HEAT:
+        return {
+            "calculate": False,
+            "rowsFrame": {"layout": "auto"},
+            "yAxis": {"axisPlacement": "left"},
+            "color": {"mode": "scheme", "scheme": "Blues", "steps": 64},
+            "cellGap": 1,
+            "filterValues": {"le": 1e-9},
+            "legend": {"show": True},
+            "tooltip": {"mode": "single", "yHistogram": False},
+        }
     if kind == _STAT:
         reduced = {"calcs": ["lastNotNull"], "fields": "", "values": False}
         return {"reduceOptions": reduced, "colorMode": "value", "graphMode": "none"}

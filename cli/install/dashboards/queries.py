@@ -28,6 +28,16 @@ def rate(counter: str, by: str, only: str = "") -> str:
     return f"sum by ({by}) (rate({counter}{only}{RATE}))"
 
 
+def tenths(share: str) -> tuple[tuple[str, str], ...]:
+    """Return how many series of a share from 0 to 1 are in each tenth, the last one open above."""
+    lows = [f"{share} >= 0.{tenth}" if tenth else share for tenth in range(10)]
+    highs = [f" < 0.{tenth}" if tenth < 10 else "" for tenth in range(1, 11)]
+    return tuple(
+        (f"count({low}{high}) or vector(0)", f"{10 * tenth} to {10 * tenth + 10} %")
+        for tenth, (low, high) in enumerate(zip(lows, highs, strict=True))
+    )
+
+
 def process(of: str, most: int = 0) -> Row:
     """Return what every process shows; `of` is a metric that only this process has.
 

@@ -66,6 +66,7 @@ async def test_usage_returns_to_the_threshold(loaded, policy):
     host.know(thresholds=suppress(policy=policy))
     before = await loaded.seconds(2)
     assert before.usage.cpu == pytest.approx(8.0, abs=0.02)
+    assert loaded.registry.value("koord_agent_node_cores") == 8.0
     after = await loaded.seconds(5)
     # A cpuset is whole cores, so it may go over by less than one.
     limit = 5.2 if policy == "cfsQuota" else 6.0
