@@ -38,6 +38,7 @@ class Options:
     report: agent_settings.ReportSettings = dataclasses.field(
         default_factory=agent_settings.ReportSettings
     )
+    feature_gates: Mapping[str, bool] = dataclasses.field(default_factory=dict)
 
 
 class Fleet:
@@ -121,6 +122,7 @@ class Fleet:
                     "interval_seconds": 2.0,
                 },
                 "report": self._options.report,
+                "feature_gates": dict(self._options.feature_gates),
                 "health": all_in_one.local(),
             }
         )

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
 from mkdocs.structure import files
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -57,6 +58,7 @@ def pages() -> Mapping[str, str]:
         "chart": _chart(),
         "exit-codes": "# Exit codes\n\n" + "\n".join(_exit_codes()),
         "events": "# Events\n\n" + "\n".join(_events()),
+        "alerts": "# Alerts\n\n" + "\n".join(_alerts()),
         "metrics": "# Metrics\n\n" + "\n".join(_metrics()),
     }
 
@@ -124,6 +126,23 @@ def _events() -> Iterator[str]:
     yield "| reason | process | posted on | meaning |\n|---|---|---|---|"
     for reason, one in events.EVENTS.items():
         yield f"| `{reason}` | {one.process} | {one.about} | {one.meaning} |"
+
+
+def _alerts() -> Iterator[str]:
+    yield (
+        "`deploy/monitoring/rules.yaml` is a rule file of Prometheus, which the chart installs with"
+        " `monitoring.prometheusRule.enabled`. With `monitoring.prometheusRule.runbookUrl`, the"
+        " address of this manual, each alert links its section here.\n"
+    )
+    rules = ROOT / "deploy" / "monitoring" / "rules.yaml"
+    for group in yaml.safe_load(rules.read_text(encoding="utf-8"))["groups"]:
+        for rule in group["rules"]:
+            told = rule["annotations"]
+            yield f"## {rule['alert']}\n"
+            after = f", after {rule['for']}" if "for" in rule else ""
+            yield f"{told['description']} Severity {rule['labels']['severity']}{after}:\n"
+            yield f"```text\n{rule['expr'].rstrip()}\n```\n"
+            yield f"{told['runbook'].rstrip()}\n"
 
 
 def _exit_codes() -> Iterator[str]:

@@ -14,8 +14,15 @@ ROOT = pathlib.Path(__file__).parents[2]
 FILES = sorted((ROOT / "deploy/monitoring/dashboards").glob("*.json"))
 DASHBOARDS = {file.stem: json.loads(file.read_text()) for file in FILES}
 MANUAL = ROOT / "docs" / "dashboards"
-# No container runtime calls agents on simulated nodes, so that nothing takes any time.
-EMPTY = {("agent", "Time of an answer")}
+EMPTY = {
+    # No container runtime calls agents on simulated nodes, so that nothing takes any time.
+    ("agent", "Time of an answer"),
+    # Measured with the gates PSICollector, ThrottlingCollector and InterferenceDetection only.
+    ("outcomes", "Pods slowed down"),
+    ("outcomes", "Waiting for the CPU, before and after"),
+    ("outcomes", "Throttled, by namespace"),
+    ("outcomes", "Online pods that neighbours slow down"),
+}
 
 
 def titles(dashboard):

@@ -67,7 +67,8 @@ class Told:
 async def told(tmp_path_factory):
     """The whole system with one node on the simulator, until a manager leads."""
     folder, clock = tmp_path_factory.mktemp("system"), clocks.SystemClock()
-    hosts = fleet.Fleet(fleet.Options(folder / "hosts"), clock)
+    gates = dict.fromkeys(("PSICollector", "ThrottlingCollector", "InterferenceDetection"), True)
+    hosts = fleet.Fleet(fleet.Options(folder / "hosts", feature_gates=gates), clock)
     async with contextlib.AsyncExitStack() as stack:
         enter = stack.enter_async_context
         populated = await enter(control_planes.embedded(0, hosts.hooks, clock))
@@ -172,7 +173,7 @@ def test_the_shipped_dashboards_are_what_the_command_writes(tmp_path, capsys):
     assert main.main(["render", "dashboards", "--to", str(tmp_path)]) == 0
     written = {path.stem: json.loads(path.read_text()) for path in tmp_path.glob("*.json")}
     assert written == DASHBOARDS, "run koord render dashboards --to deploy/monitoring/dashboards"
-    assert "wrote 10 dashboards" in capsys.readouterr().out
+    assert "wrote 11 dashboards" in capsys.readouterr().out
 
 
 def test_every_dashboard_has_an_address_of_its_own():

@@ -6,6 +6,7 @@ import re
 import typing
 
 import pytest
+import yaml
 
 from agent.assembly import undo
 from api import names
@@ -118,3 +119,12 @@ def test_what_is_done_once_returns_the_exit_codes_that_it_says():
     assert set(exit_codes.COMMANDS["agent undo"]) == {undo.OK, undo.FAILED, undo.REFUSED}
     returned = code_exits.returned("cli.commands.agent_scorecard")
     assert set(exit_codes.COMMANDS["agent scorecard"]) == {*returned, entry.BAD_SETTINGS}
+
+
+def test_every_alert_has_a_section_with_what_to_do(pages):
+    rules = yaml.safe_load((ROOT / "deploy" / "monitoring" / "rules.yaml").read_text())
+    alerts = [one for group in rules["groups"] for one in group["rules"]]
+    assert len(alerts) > 40
+    for one in alerts:
+        section = pages["alerts"].partition(f"\n## {one['alert']}\n")[2].partition("\n## ")[0]
+        assert one["annotations"]["runbook"].rstrip() in section, one["alert"]

@@ -198,6 +198,18 @@ def test_monitoring_comes_as_it_was_written():
     }
 
 
+def test_alerts_link_the_manual_where_it_is_served():
+    manual = "https://manual.example.com/latest"
+    documents = rendered(*MONITORED, f"monitoring.prometheusRule.runbookUrl={manual}/")
+    (rule,) = of_kind(documents, "PrometheusRule")
+    alerts = [one for group in rule["spec"]["groups"] for one in group["rules"]]
+    for one in alerts:
+        section = f"{manual}/reference/alerts.html#{one['alert'].lower()}"
+        assert one["annotations"].pop("runbook_url") == section
+    written = yaml.safe_load((plain.DEPLOY / "monitoring" / "rules.yaml").read_text())
+    assert rule["spec"] == written, "nothing else changes"
+
+
 async def test_an_api_server_accepts_what_differs(api, kubectl):
     space = {"metadata": {"name": names.NAMESPACE}}
     await api.call("POST", "/api/v1/namespaces", space)

@@ -1,6 +1,14 @@
 """What the dashboards show, page by page."""
 
-from cli.install.dashboards import devices, gangs, queries, quotas, rebalancing, reservations
+from cli.install.dashboards import (
+    devices,
+    gangs,
+    outcomes,
+    queries,
+    quotas,
+    rebalancing,
+    reservations,
+)
 from cli.install.dashboards.panels import Dashboard, Panel, Row, figure, graph, heat_map
 
 _LEASE = '{lease="koordinator-manager"}'
@@ -368,6 +376,7 @@ _AGENT = Dashboard(
 
 PAGES = (
     _OVERVIEW,
+    outcomes.PAGE,
     _EXTENDER,
     _WEBHOOK,
     _MANAGER,
