@@ -31,7 +31,7 @@ PAGE = Dashboard(
             "Gain",
             (
                 figure("Cores lent", _LENT),
-                figure("Cores used by best effort", _BEST_EFFORT),
+                figure("Used by best effort", _BEST_EFFORT),
                 figure(
                     "Nodes saved",
                     _SAVED,
