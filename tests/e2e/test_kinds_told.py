@@ -95,14 +95,15 @@ async def says(api, resource, name, kind, reason):
     found = await api.wait_until(path(resource, name), stands, raw.PATIENCE)
     space = SPACE if resource.namespaced else "default"
 
-    def told(events):
+    async def told():
+        events = await api.get(resources.EVENTS.path(space))
         return any(
             (one["regarding"]["kind"], one["regarding"]["name"], one["reason"])
             == (resource.kind, name, reason)
             for one in events["items"]
         )
 
-    await api.wait_until(resources.EVENTS.path(space), told, raw.PATIENCE)
+    await raw.eventually(told)
     return found
 
 
