@@ -123,7 +123,7 @@ class PodStates:
         )
 
     def _placed(self, pod: core.Pod, host: Host) -> _Place:
-        """Return where the groups of a pod lie; problems are told in every tick."""
+        """Return where the groups of a pod lie; every tick reports the problems."""
         uid = pod.metadata.uid
         place = self._places.get(uid)
         if place is not None and place.pod is pod and place.layout is host.layout:

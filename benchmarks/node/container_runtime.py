@@ -99,7 +99,7 @@ class Runtime:
 
 @contextlib.contextmanager
 def running(folder: Path, pods: list[dict[str, Any]]) -> Iterator[tuple[Runtime, list[str]]]:
-    """Serve a runtime at a socket in a folder; yields it and what an agent is told about it."""
+    """Serve a runtime at a socket in a folder; yields it and the agent's settings for it."""
     path = folder / "nri.sock"
     runtime = Runtime(path, pods)
     try:

@@ -13,7 +13,7 @@ import msgspec
 from api.koordinator.metrics import nodemetric
 
 REASONS: Final = frozenset({"cpu-evict", "memory-evict"})
-"""Strategies of agents that evict; of others nothing is told by name."""
+"""Eviction strategies of agents; evictions by any other name count under `(others)`."""
 OTHERS: Final = "(others)"
 MOST_EVICTIONS: Final = 4000.0
 """Of one node on one day: an agent counts no more pods."""

@@ -1,4 +1,4 @@
-"""The console in a browser: what is painted, what keys do, what screen readers are told."""
+"""The console in a browser: what is painted, what keys do, what screen readers announce."""
 
 import pytest
 

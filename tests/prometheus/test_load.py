@@ -142,7 +142,7 @@ async def test_load_is_replayed_from_a_prometheus_and_from_the_file(
     assert "default/api-7d9f8c6b5d-x2k4p: younger than the recording" in said
     assert "no figures of pods for hours 1 to 1.5" in said
     for source in ("Koord's agents", "cAdvisor", "node_exporter, by the names of hosts"):
-        assert f"what 1 node uses outside pods is told by {source}" in said
+        assert f"what 1 node uses outside pods comes from {source}" in said
     assert await ran(*words, f"--load={file}") == 0
     assert json.loads(capsys.readouterr().out)["moments"] == body["moments"]
 

@@ -32,9 +32,9 @@ _INFO_BYTES: Final = 16 * 1024
 class Machine:
     """Reads the machine once a minute, and at once when cpus have come or gone.
 
-    How cpus belong together changes with them alone, and is told by a dozen files of each: it is
-    read at other times only now and then. Where a part cannot be read it is read again soon: what
-    nodes report would lack it for a minute.
+    The topology changes only with the cpus, and each cpu has a dozen files about it. Between such
+    changes it is read rarely. A part that cannot be read is tried again soon, because reports
+    would lack it for a minute.
     """
 
     def __init__(self, sys: str, proc: str, *, huge_pages: bool = False) -> None:

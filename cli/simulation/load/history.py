@@ -162,7 +162,7 @@ class _Reader:
                 found = found.less(pods)
             more = [row for row in found.rows() if row[1] in missing]
             if known := {row[1] for row in more}:
-                notes.append(f"what {_use(known)} outside pods is told by {one.said}")
+                notes.append(f"what {_use(known)} outside pods comes from {one.said}")
                 missing -= known
                 rows += more
         if missing:

@@ -96,7 +96,7 @@ def test_no_node_can_claim_more_than_one_node_can_do(figures, reasons, seconds):
         for one in found.reasons.values()
         for figure in (one.evicted, one.would_evict)
     )
-    # Whoever cannot do that does not change what is read of honest ones.
+    # Without that, hostile figures leave those of honest nodes as they are.
     assert effects.bounded(found, CORES, seconds) == found
 
 

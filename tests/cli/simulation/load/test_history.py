@@ -61,13 +61,13 @@ def of(found, name):
 async def test_pods_and_nodes_are_read_step_by_step():
     found = await read(a_prometheus(cpu=lambda at: 1.0 + hour(at)))
     web = of(found, "default/web")
-    # A step is told by the figure at its end, and the last row says how long all of it was.
+    # Each step has the figure at its end, and the last row gives the whole duration.
     assert web[:2] == [(0.0, (1.0, 3 * GIB)), (600.0, (1.167, 3 * GIB))]
     assert (len(web), web[-1][0]) == (37, 6 * 3600)
     assert of(found, "n1")[:2] == [(0.0, (1.0, 5 * GIB)), (600.0, (1.0, 5 * GIB))]
     said = "\n".join(found.notes)
     assert "of 1 online pods 1 have figures of their own" in said
-    assert "what 1 node uses outside pods is told by cAdvisor" in said
+    assert "what 1 node uses outside pods comes from cAdvisor" in said
     assert "what 1 node uses outside pods is not in the Prometheus" in said
 
 
@@ -88,8 +88,8 @@ async def test_what_agents_say_of_nodes_goes_first_and_others_fill_up():
     assert of(found, "n1")[0] == (0.0, (0.7, GIB))
     assert of(found, "n2")[0] == (0.0, (0.25, 3 * GIB))
     said = "\n".join(found.notes)
-    assert "told by Koord's agents" in said
-    assert "told by node_exporter, by the names of hosts" in said
+    assert "comes from Koord's agents" in said
+    assert "comes from node_exporter, by the names of hosts" in said
 
 
 async def test_a_pod_that_is_younger_is_told_by_its_workload():
