@@ -36,7 +36,7 @@ from process.runtime import clock as clocks
 from process.runtime import entry, logs, metrics, supervise
 
 LOOP: Final[entry.Loop] = "asyncio"
-"""An agent says little to anybody, and every node pays for its memory."""
+"""uvloop would cost every node memory, and an agent makes too few calls to gain from it."""
 _logger = logging.getLogger(__name__)
 # Thousands of agents come back to a server that is just up again; a node can wait for its news.
 _PACE = reflector.Pace(outage_pause_seconds=30.0)

@@ -17,7 +17,7 @@ REASON: Final = "CPUDrift"
 SECONDS: Final = 15.0
 """Distance of two looks; a drift is reported once two of them in a row find it."""
 FIRST_SECONDS: Final = 2.5
-"""Until the first look of an agent, which is no multiple of the time between other seldom looks."""
+"""Delay of an agent's first look, chosen so that it never coincides with other periodic looks."""
 STRATEGY: Final = "cpuset"
 MOST_REPORTED: Final = 100
 """Drifts of one look that get an event; the gauges count all of them."""

@@ -33,10 +33,10 @@ class Refused:
 
 @dataclasses.dataclass(slots=True)
 class Offers:
-    """Who hears at which nodes kube-scheduler looks for a member of a gang, before it is judged."""
+    """Passes on which nodes kube-scheduler offers a gang member, before filters judge them."""
 
     take: Callable[[str, Sequence[str], bool], str] = lambda _uid, _nodes, _volumes: ""
-    """Hears the uid, the nodes, and whether the pod has volumes of claims.
+    """Takes the uid, the nodes, and whether the pod has volumes of claims.
 
     Returns the only node that its plan lets it have, empty where there is none.
     """

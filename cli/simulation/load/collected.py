@@ -145,7 +145,7 @@ class Collected:
     rows: list[series.Row]
     own: frozenset[str]
     by_workload: frozenset[str]
-    """Pods of which the mean of their workload tells at least the beginning."""
+    """Pods whose first hours, or all of them, are the mean of their workload."""
     without: frozenset[str]
     seen: tuple[int, ...]
     """The moments at which any pod has a figure."""
