@@ -168,7 +168,9 @@ class Client:
             # The list changed for longer than its pages are kept; take it in one piece.
             return await self._list(selection, 0)
 
-    async def page(self, selection: Selection, query: Mapping[str, str]) -> bytes:
+    async def page(
+        self, selection: Selection, query: Mapping[str, str], *, attempts: int | None = None
+    ) -> bytes:
         """Return one page of a list as the API server wrote it."""
         return await self._transport.send(
             transport.Call(
@@ -179,6 +181,7 @@ class Client:
                 query={**selection.query(), **query},
                 seconds=60.0,
                 large=True,
+                attempts=attempts,
             )
         )
 
@@ -211,13 +214,15 @@ class Client:
         """Return the newest resource version, agreed by the API server's quorum."""
         return await self.version_of(Selection(resource))
 
-    async def version_of(self, selection: Selection, *, cached: bool = False) -> int:
+    async def version_of(
+        self, selection: Selection, *, cached: bool = False, attempts: int | None = None
+    ) -> int:
         """Return the same, asked with no other permission than to list this selection.
 
         From its memory an API server may return an older one, and the whole selection with it.
         """
         query = {"limit": "1", **({"resourceVersion": "0"} if cached else {})}
-        data = await self.page(selection, query)
+        data = await self.page(selection, query, attempts=attempts)
         return wire.number(_meta_of_list(data).metadata.resource_version)
 
     async def create(

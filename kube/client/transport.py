@@ -66,6 +66,8 @@ class Call(NamedTuple):
     guard: Guard | None = None
     large: bool = False
     """Whether its answer may be so long that it is worth being compressed."""
+    attempts: int | None = None
+    """How often it is tried at most where the limits of the client do not decide that."""
 
 
 class Figures:
@@ -176,14 +178,14 @@ class Transport:
 
     async def send(self, call: Call) -> bytes:
         """Send a request and return the whole answer; safe requests are tried several times."""
-        attempt = 0
+        attempt, most = 0, call.attempts or self._limits.attempts
         while True:
             attempt += 1
             try:
                 async with self._slots:
                     return await self._exchange(call)
             except (errors.Unreachable, errors.TooManyRequests, errors.ServerFailure) as error:
-                if not self._is_retried(call, error) or attempt >= self._limits.attempts:
+                if not self._is_retried(call, error) or attempt >= most:
                     raise
                 pause = self._pause(attempt, error)
                 logger.info(
@@ -326,9 +328,8 @@ class Transport:
         return base.joinpath(*call.path.strip("/").split("/")).with_query(call.query)
 
     def _is_retried(self, call: Call, error: errors.KubeError) -> bool:
-        if call.method not in _SAFE:
-            return False
-        return not isinstance(error, errors.ApiError) or error.status in _RETRIED
+        is_passing = not isinstance(error, errors.ApiError) or error.status in _RETRIED
+        return call.method in _SAFE and is_passing
 
     def _pause(self, attempt: int, error: errors.KubeError) -> float:
         limits = self._limits

@@ -1,6 +1,7 @@
 """Lists of an informer: how they begin and end, and when there has to be another one."""
 
 import asyncio
+import functools
 import logging
 from typing import Any, Final
 
@@ -55,18 +56,23 @@ class SetBackCheck:
         self._least = 0
 
     def suspect(self, error: errors.KubeError, contact: watch_health.WatchHealth) -> None:
-        """Take in why a watch ended: a backup is restored while every API server is away."""
-        silent = isinstance(error, errors.Silent) and contact.silent()
-        if silent or isinstance(error, errors.NotSent):
+        """Take in why a watch ended: a backup is restored while every API server is away.
+
+        Such an outage may be shorter than the pause after a failure, so each broken connection and
+        each failure of the server is a reason to ask. A stream that was only quiet is none, unless
+        it has told nothing since it was opened.
+        """
+        quiet = isinstance(error, errors.Silent) and not contact.silent()
+        if not quiet and isinstance(error, (errors.Unreachable, errors.ServerFailure)):
             self._least = max(self._least, self._client.horizon.version)
 
     async def is_set_back(self) -> bool:
         """Return whether the newest version is older than what the watches of this process told.
 
         Narrow selections are asked for in the server's memory first, since thousands of agents
-        do so at once.
+        do so at once. Each question is asked once: the caller pauses after failures.
         """
-        least, ask = self._least, self._client.version_of
+        least, ask = self._least, functools.partial(self._client.version_of, attempts=1)
         if not least or (self._is_narrow and await ask(self._selection, cached=True) >= least):
             self._least = 0
             return False

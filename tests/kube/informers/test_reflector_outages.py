@@ -74,6 +74,34 @@ async def test_server_that_was_set_back_to_a_backup_is_listed_again(
     assert watches(server)[-1]["resourceVersion"] == "30"
 
 
+@pytest.mark.parametrize("failure", ["drop", "starts"])
+async def test_server_that_was_set_back_in_an_outage_without_a_refused_connection_is_listed_again(
+    server: Any,
+    keep: Callable[..., Kept],
+    pod: Pod,
+    clock: clocks.ManualClock,
+    failure: str,
+) -> None:
+    """It may be back before the first pause is over, and a proxy before it accepts connections."""
+    ends = server.watch(bookmark(500), then="drop" if failure == "drop" else "end")
+    starting = [] if failure == "drop" else [server.refuse(503)]
+    server.on(
+        "GET",
+        PODS,
+        server.page([pod("late", 9, node="n1")], 10),
+        ends,
+        *starting,
+        server.page([pod("early", 3, node="n2")], 30),
+        server.page([pod("early", 3, node="n2")], 30),
+        server.watch(added(pod("new", 31, node="n3")), then="hold"),
+    )
+    kept = keep()
+    await server.go_on(clock, lambda: kept.store.version == 31)
+    assert kept.nodes == {"shop/early": "n2", "shop/new": "n3"}
+    assert lists(server)[1] == {"limit": "1"}
+    assert watches(server)[-1]["resourceVersion"] == "30"
+
+
 async def test_narrow_selections_ask_the_memory_of_the_server_first(
     server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock
 ) -> None:
@@ -104,6 +132,7 @@ async def test_dead_connection_is_told_to_readiness(
         server.page([], 10),
         server.watch(bookmark(11), then="hold"),
         server.refuse(503),
+        server.page([], 11),
         server.watch(added(pod("a", 12, node="n1")), then="hold"),
     )
     kept = keep()
