@@ -14,6 +14,8 @@ from domain.gangs import status as phases
 
 QUORUM: Final = "Quorum"
 """Condition of a PodGroup: whether as many of its pods have a node as it needs at least."""
+WAITING: Final = "WaitingForPods"
+"""Reason of this condition while a gang gathers: it has not had its minimum yet."""
 RESTARTED: Final = "Restarted"
 """Condition of a PodGroup: when its pods were evicted last so that all of them start anew."""
 DEFAULTS: Final = declaration.Defaults()
@@ -130,7 +132,8 @@ class Group(msgspec.Struct, frozen=True, gc=False):
     def had_quorum(self) -> bool:
         """Whether its status says that it has had its minimum."""
         quorum = self.condition(QUORUM)
-        return self.status.phase in (phases.SCHEDULED, phases.RUNNING) or quorum is not None
+        had = quorum is not None and quorum.reason != WAITING
+        return self.status.phase in (phases.SCHEDULED, phases.RUNNING) or had
 
     def condition(self, kind: str) -> meta.LooseCondition | None:
         """Return the condition of this type."""

@@ -6,7 +6,7 @@ it.
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from api import resources
 from api.koordinator import scheduling
@@ -21,6 +21,7 @@ BELOW: Final = "BelowMinimum"
 EVICTED: Final = "PodsEvicted"
 _RESTARTED: Final = "its pods were evicted so that all of them start anew"
 _OURS: Final = frozenset({objects.QUORUM, objects.RESTARTED})
+_BEFORE: Final = frozenset({status.PENDING, status.PRE_SCHEDULING, status.SCHEDULING})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ def planned(observed: objects.Observed, group: objects.Group, facts: Facts) -> d
         for (name, value), old in zip(_wire(after).items(), _wire(before).values(), strict=True)
         if value != old
     }
-    marks = _conditions(group, facts)
+    marks = _conditions(group, facts, after.phase)
     if marks != [conditions.written(one) for one in group.status.conditions]:
         changed["conditions"] = marks
     return changed
@@ -92,19 +93,15 @@ def _wire(found: status.Status) -> dict[str, Any]:
     }
 
 
-def _conditions(group: objects.Group, facts: Facts) -> list[dict[str, Any]]:
+def _conditions(group: objects.Group, facts: Facts, phase: str) -> list[dict[str, Any]]:
     kept = [conditions.written(one) for one in group.status.conditions if one.type not in _OURS]
-    if facts.complete:
+    found = _quorum(facts, phase)
+    if found is not None:
         present = group.condition(objects.QUORUM)
-        holds = "False" if facts.lost else "True"
         since = facts.now
-        if present is not None and present.status == holds and present.last_transition_time:
+        if present is not None and present.status == found.status and present.last_transition_time:
             since = present.last_transition_time
-        note = quorum.sentence(facts.standing) if facts.lost else ""
-        reason = BELOW if facts.lost else MET
-        kept.append(
-            conditions.condition(objects.QUORUM, holds, reason, note, probed_at=None, since=since)
-        )
+        kept.append(conditions.condition(objects.QUORUM, *found, probed_at=None, since=since))
     if facts.restarted_at is not None:
         kept.append(
             conditions.condition(
@@ -113,3 +110,24 @@ def _conditions(group: objects.Group, facts: Facts) -> list[dict[str, Any]]:
             )
         )  # fmt: skip
     return kept
+
+
+class _Quorum(NamedTuple):
+    """What the condition about the quorum says."""
+
+    status: str
+    reason: str
+    message: str
+
+
+def _quorum(facts: Facts, phase: str) -> _Quorum | None:
+    """Return whether a gang has its minimum; None where it says none, and once it has ended.
+
+    The message counts what ``scheduled`` counts, so that it costs no write of its own.
+    """
+    sentence = quorum.sentence(facts.standing)
+    if facts.complete:
+        return _Quorum("False", BELOW, sentence) if facts.lost else _Quorum("True", MET, "")
+    if facts.standing.minimum and phase in _BEFORE:
+        return _Quorum("False", objects.WAITING, sentence)
+    return None

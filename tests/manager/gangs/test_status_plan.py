@@ -49,10 +49,12 @@ def test_phases_follow_pods(before, pods, after) -> None:
 def test_counts_owners_and_the_start_of_scheduling() -> None:
     group = ganged.group(least=6, status={"phase": "Pending"})
     pods = members(UP, UP, OK, BAD, BOUND, WAITS)
-    changed = status_plan.planned(ganged.observed(*pods, group), group, facts(complete=False))
+    known = facts(complete=False, minimum=6)
+    changed = status_plan.planned(ganged.observed(*pods, group), group, known)
+    (waits,) = changed.pop("conditions")
     assert changed == {"phase": "PreScheduling", "occupiedBy": "default/job"}
-    group = ganged.group(least=7, status=changed)
-    changed = status_plan.planned(ganged.observed(*pods, group), group, facts(complete=False))
+    group = ganged.group(least=7, status={**changed, "conditions": [waits]})
+    changed = status_plan.planned(ganged.observed(*pods, group), group, known)
     assert changed == {
         "phase": "Scheduling",
         "scheduled": 5,
@@ -64,7 +66,7 @@ def test_counts_owners_and_the_start_of_scheduling() -> None:
 
 
 def facts(**given):
-    standing = quorum.Standing(given.pop("living", 2), 0, 2)
+    standing = quorum.Standing(given.pop("living", 2), 0, given.pop("minimum", 2))
     values = {"lost": False, "complete": True, "restarted_at": None, "now": NOW, **given}
     return status_plan.Facts(standing, **values)
 
@@ -90,6 +92,43 @@ def test_only_what_differs_is_written() -> None:
     changed = planned(facts(complete=False), status)
     assert changed == {"running": 2}
     assert planned(facts(complete=False), STATED) == {}
+
+
+GATHERS = {"phase": "Pending", "conditions": []}
+
+
+def test_a_gang_that_gathers_says_how_far_it_is() -> None:
+    group = ganged.group(least=2, status=GATHERS)
+    seen = ganged.observed(*members(WAITS), group)
+    known = facts(complete=False, living=0)
+    (waits,) = status_plan.planned(seen, group, known)["conditions"]
+    assert (waits["type"], waits["status"], waits["reason"]) == (
+        "Quorum",
+        "False",
+        "WaitingForPods",
+    )
+    assert waits["message"] == "0 of at least 2 pods have a node"
+    again = ganged.group(least=2, status={**GATHERS, "conditions": [waits]})
+    assert not again.had_quorum
+    assert status_plan.planned(ganged.observed(*members(WAITS), again), again, known) == {}
+    changed = planned(facts(), {**STATED, "conditions": [waits]})
+    assert [(one["status"], one["reason"]) for one in changed["conditions"]] == [
+        ("True", "MinimumMet")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("phase", "minimum"),
+    [
+        pytest.param("Pending", 0, id="minimum-that-cannot-be-read"),
+        pytest.param("Finished", 2, id="ended"),
+        pytest.param("Failed", 2, id="failed"),
+    ],
+)
+def test_nothing_is_said_of_the_quorum_of_other_gangs(phase, minimum) -> None:
+    group = ganged.group(status={"phase": phase})
+    known = facts(complete=False, minimum=minimum, living=0)
+    assert "conditions" not in status_plan.planned(ganged.observed(group), group, known)
 
 
 def test_a_loss_and_its_end_are_conditions() -> None:
