@@ -12,15 +12,15 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from domain.scoring import objects
 from extender.framework import verdicts, views
 from extender.scoring import traits
 from extender.state import records
+from extender.verbs import node_names
 from kube.informers import store
 
-Rows = npt.NDArray[np.intp]
+Rows = node_names.Rows
 UNKNOWN = -1
 """The row of a name that no node has."""
 
@@ -84,6 +84,7 @@ class Reader:
         self._watched = watched
         self._pod: tuple[bytes, _Pod] | None = None
         self._asked: tuple[bytes, int, Candidates] | None = None
+        self._tables = node_names.Tables()
 
     def read(self, body: bytes) -> Question:
         """Read one call."""
@@ -129,10 +130,16 @@ class Reader:
             return self._asked[2]
         if text == b"null":
             return NOBODY
-        names = _NAMES.decode(text)
-        found = Candidates(names, look_up(names, view.rows))
+        found = self._look_up(text, view)
         self._asked = text, view.members, found
         return found
+
+    def _look_up(self, text: bytes, view: views.View) -> Candidates:
+        rows = self._tables.find(text, view.rows, view.members)
+        if rows is not None:
+            return Candidates(node_names.NamesByRow(view.names, rows), rows)
+        names = _NAMES.decode(text)
+        return Candidates(names, look_up(names, view.rows))
 
     def expect(self, text: bytes, view: views.View, candidates: Candidates) -> None:
         """Remember what an answer left over: the next call will ask about exactly that."""
