@@ -5,10 +5,11 @@ change among ten thousand values costs about a microsecond.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, overload
 
 K = TypeVar("K")
 V = TypeVar("V")
+T = TypeVar("T")
 
 _BITS: Final = 6
 _SIZE: Final = 1 << _BITS
@@ -62,6 +63,14 @@ class Map(Mapping[K, V]):
 
     def __getitem__(self, key: K) -> V:
         return self._parts[hash(key) & (len(self._parts) - 1)][key]
+
+    @overload
+    def get(self, key: K, /) -> V | None: ...
+    @overload
+    def get(self, key: K, /, default: V | T) -> V | T: ...
+    def get(self, key: K, /, default: Any = None) -> Any:
+        """Return the value of a key, else the default; no error is raised and caught meanwhile."""
+        return self._parts[hash(key) & (len(self._parts) - 1)].get(key, default)
 
     def __iter__(self) -> Iterator[K]:
         for part in self._parts:

@@ -31,7 +31,7 @@ class Room(msgspec.Struct, frozen=True):
         return resources.subtract(left, kept((*self.matched, *self.others)))
 
 
-class Shortage(msgspec.Struct, frozen=True):
+class Shortage(msgspec.Struct, frozen=True, gc=False):
     """A resource of which a pod asks for more than there is."""
 
     resource: str
@@ -51,7 +51,7 @@ class Shortage(msgspec.Struct, frozen=True):
         return f"Reservation(s) {text}{figures if detailed else ''}"
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class Outcome(msgspec.Struct, frozen=True, gc=False):
     """What became of a pod on one node."""
 
     into: tuple[model.Held, ...] = ()

@@ -28,7 +28,7 @@ class Policy(enum.Enum):
     """Of the resources that the reservation names, its remainder alone."""
 
 
-class Reservation(msgspec.Struct, frozen=True):
+class Reservation(msgspec.Struct, frozen=True, gc=False):
     """One Reservation that is placed on a node, read once."""
 
     name: str
@@ -62,7 +62,7 @@ class Reservation(msgspec.Struct, frozen=True):
     """When it got its node, in seconds since 1970; negative: not said by the object."""
 
 
-class Held(msgspec.Struct, frozen=True):
+class Held(msgspec.Struct, frozen=True, gc=False):
     """A Reservation together with the owners that use it."""
 
     reservation: Reservation

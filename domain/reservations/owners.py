@@ -11,7 +11,7 @@ from domain.scoring import terms
 _POD_VERSION = "v1"
 
 
-class Pod(msgspec.Struct, frozen=True):
+class Pod(msgspec.Struct, frozen=True, gc=False):
     """What owners and affinities look at of a pod."""
 
     namespace: str

@@ -159,14 +159,22 @@ class Nominator(Protocol):
 
     name: str
 
-    def allocating(self, prepared: Any, view: views.View, rows: verdicts.Rows) -> verdicts.Flags:
-        """Return on which candidates a claim that the pod may use holds CPUs or devices."""
+    def allocating(
+        self, prepared: Any, view: views.View, rows: verdicts.Rows
+    ) -> verdicts.Flags | None:
+        """Return on which candidates a claim that the pod may use holds CPUs or devices.
+
+        None: no claim of any node does.
+        """
 
     def serving(self, prepared: Any, view: views.View, rows: verdicts.Rows) -> verdicts.Flags:
         """Return on which candidates a claim keeps capacity that the pod may use."""
 
-    def ranks(self, prepared: Any, view: views.View, rows: verdicts.Rows) -> verdicts.Column:
-        """Return how early the claims of these come by their order, 0 where none has one."""
+    def ranks(self, prepared: Any, view: views.View, rows: verdicts.Rows) -> verdicts.Column | None:
+        """Return how early the claims of these come by their order, 0 where none has one.
+
+        None: no claim of any node has one.
+        """
 
     def nominees(self, prepared: Any, view: views.View, row: int) -> Iterable[verdicts.Nominee]:
         """Return what a pod may use on a node, the best first; nothing: it is no owner there.

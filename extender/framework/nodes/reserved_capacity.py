@@ -38,13 +38,6 @@ class ReservedCapacity:
         """Whether a pod may use anything that is kept."""
         return self.nominator is not None and self.nominator.name in asked.prepared
 
-    def allocating(
-        self, asked: cycle.Cycle, view: views.View, rows: verdicts.Rows
-    ) -> verdicts.Flags:
-        """Return on which candidates the claim that the pod may use holds allocations."""
-        assert self.nominator is not None
-        return self.nominator.allocating(asked.prepared[self.nominator.name], view, rows)
-
     def serving(self, asked: cycle.Cycle, view: views.View, rows: verdicts.Rows) -> verdicts.Flags:
         """Return on which candidates capacity is kept that the pod may use."""
         if self.nominator is None or self.nominator.name not in asked.prepared:
@@ -61,15 +54,22 @@ class ReservedCapacity:
 
     def prefers_others(self, asked: cycle.Cycle, view: views.View, rows: verdicts.Rows) -> bool:
         """Whether what comes first by its order of all that is kept is not on the candidates."""
-        if not self.concerns(asked):
+        ranks = self._ranks(asked, view, views.every(view.known.size))
+        if ranks is None:
             return False
-        ranks = self.ranks(asked, view, views.every(view.known.size)) * view.known
+        ranks = ranks * view.known
         return bool(ranks.max(initial=0) > ranks[rows[rows >= 0]].max(initial=0))
 
     def ranks(self, asked: cycle.Cycle, view: views.View, rows: verdicts.Rows) -> verdicts.Column:
         """Return how early what is kept for the pod comes by its order, 0 where it has none."""
+        found = self._ranks(asked, view, rows)
+        return np.zeros(rows.size, dtype=np.int64) if found is None else found
+
+    def _ranks(
+        self, asked: cycle.Cycle, view: views.View, rows: verdicts.Rows
+    ) -> verdicts.Column | None:
         if self.nominator is None or self.nominator.name not in asked.prepared:
-            return np.zeros(rows.size, dtype=np.int64)
+            return None
         return self.nominator.ranks(asked.prepared[self.nominator.name], view, rows)
 
     def decides(self, refusal: cycle.Refusal | None) -> bool:
@@ -110,7 +110,10 @@ class ReservedCapacity:
         """
         asked, view, rows, now = question
         codes, refusals = judged
-        flags = self.allocating(asked, view, rows)
+        assert self.nominator is not None
+        flags = self.nominator.allocating(asked.prepared[self.nominator.name], view, rows)
+        if flags is None:
+            return judged
         places = [
             place
             for place in np.flatnonzero(flags).tolist()

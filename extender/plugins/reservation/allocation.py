@@ -27,7 +27,7 @@ _LONGEST: Final = 253
 """Characters of the name or the uid of an object."""
 
 
-class Used(msgspec.Struct, frozen=True):
+class Used(msgspec.Struct, frozen=True, gc=False):
     """The Reservation whose capacity a pod uses."""
 
     name: str

@@ -33,7 +33,7 @@ def of_node(name: str) -> verdicts.Status:
     return _NODE.get(name, _NODE[OTHER])
 
 
-class Asked(msgspec.Struct, frozen=True, cache_hash=True):
+class Asked(msgspec.Struct, frozen=True, cache_hash=True, gc=False):
     """What PreFilter reads of a pod; pods that are alike have equal ones."""
 
     requests: views.Pairs
@@ -52,7 +52,7 @@ class Asked(msgspec.Struct, frozen=True, cache_hash=True):
     """Whether it is looked at without any Reservation, though it could use some."""
 
 
-class Judged(msgspec.Struct, frozen=True):
+class Judged(msgspec.Struct, frozen=True, gc=False):
     """What was found of a pod on one node."""
 
     status: verdicts.Status | None

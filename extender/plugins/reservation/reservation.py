@@ -15,24 +15,16 @@ from api.koordinator import scheduling
 from api.plugin_args import job
 from domain.reservations import matching, model, operating, owners
 from extender.framework import verdicts, views
-from extender.framework.nodes import row_memo
 from extender.plugins.reservation import (
     allocation,
     concerned,
     diagnosis,
+    judged_nodes,
     judgement,
     tracker,
-    vacancies,
 )
 from extender.plugins.reservation.allocation import NAME
 from extender.plugins.reservation.judgement import Asked
-
-_CODE: Final = 0xFF
-_ALLOCATES: Final = 1 << 8
-_TIER: Final = 9
-"""How a judged node is remembered: its code, whether allocations matter, and from this bit on its
-tier."""
-_ANY_TIER: Final = -1 << _TIER
 
 _NO_WISHES: Final = matching.Wishes()
 
@@ -70,10 +62,9 @@ class Reservation(allocation.Codec):
     def __init__(self, ignored: Ignored | None = None, *, owners_leave: bool = False) -> None:
         """Take the resources that do not count, and whether owners preempt lesser ones."""
         self._ignored, self._owners_leave = ignored or Ignored(), owners_leave
-        self._judged = row_memo.RowMemo()
+        self._judged = judged_nodes.JudgedNodes()
         self._concerned = concerned.Concerned()
         self._owned = concerned.Owned()
-        self._vacancies = vacancies.Vacancies()
 
     # -- state -------------------------------------------------------------------------------
 
@@ -160,28 +151,8 @@ class Reservation(allocation.Codec):
             looked_at = looked_at | (figures[tracker.HELD] < 0)
         places = looked_at.nonzero()[0]
         if places.size:
-            codes[places] = self._of(prepared, view, rows[places]) & _CODE
+            codes[places] = self._judged.numbers(prepared, view, rows[places]) & judged_nodes.CODE
         return verdicts.Verdict(codes, judgement.STATUSES)
-
-    def _of(self, prepared: Asked, view: views.View, rows: verdicts.Rows) -> verdicts.Column:
-        """Return what was found on nodes with Reservations that concern the pod."""
-        found = self._vacancies.among(prepared, view, rows) if rows.size > 1 else None
-        if found is None:
-            return self._looked_at(prepared, view, rows)
-        numbers = found.tiers << _TIER | found.allocates * _ALLOCATES
-        left = (found.tiers == vacancies.UNKNOWN).nonzero()[0]
-        if left.size:
-            numbers[left] = self._looked_at(prepared, view, rows[left])
-        return numbers
-
-    def _looked_at(self, prepared: Asked, view: views.View, rows: verdicts.Rows) -> verdicts.Column:
-        """Return the same of nodes that are looked at one by one."""
-
-        def judged(changed: verdicts.Rows) -> verdicts.Column:
-            found = [_number(prepared, tracker.of(view, row)) for row in changed.tolist()]
-            return np.array(found, dtype=np.int64)
-
-        return self._judged.get(prepared, view, rows, judged)
 
     # -- Score, nomination, Reserve ----------------------------------------------------------
 
@@ -192,36 +163,40 @@ class Reservation(allocation.Codec):
         del now
         if not prepared.owners:
             return None
-        tiers = self._numbers(prepared, view, rows) >> _TIER
+        tiers = self._numbers(prepared, view, rows) >> judged_nodes.TIER
         return verdicts.Score(np.zeros_like(tiers), tiers=tiers) if tiers.any() else None
 
-    def allocating(self, prepared: Asked, view: views.View, rows: verdicts.Rows) -> verdicts.Flags:
+    def allocating(
+        self, prepared: Asked, view: views.View, rows: verdicts.Rows
+    ) -> verdicts.Flags | None:
         """Return on which candidates a Reservation for the pod holds CPUs or devices."""
         if not tracker.cluster(view).allocating:
-            return np.zeros(rows.size, dtype=np.bool_)
-        return _flags(self._numbers(prepared, view, rows), _ALLOCATES)
+            return None
+        return _flags(self._numbers(prepared, view, rows), judged_nodes.ALLOCATES)
 
     def serving(self, prepared: Asked, view: views.View, rows: verdicts.Rows) -> verdicts.Flags:
         """Return on which candidates the pod fits into a Reservation."""
-        return _flags(self._numbers(prepared, view, rows), _ANY_TIER)
+        return _flags(self._numbers(prepared, view, rows), judged_nodes.ANY_TIER)
 
-    def ranks(self, prepared: Asked, view: views.View, rows: verdicts.Rows) -> verdicts.Column:
+    def ranks(
+        self, prepared: Asked, view: views.View, rows: verdicts.Rows
+    ) -> verdicts.Column | None:
         """Return how early Reservations come by their order into which the pod fits."""
         if not prepared.orders:
-            return np.zeros(rows.size, dtype=np.int64)
-        return judgement.ranks(self._numbers(prepared, view, rows) >> _TIER)
+            return None
+        return judgement.ranks(self._numbers(prepared, view, rows) >> judged_nodes.TIER)
 
     def _numbers(self, prepared: Asked, view: views.View, rows: verdicts.Rows) -> verdicts.Column:
         numbers = np.zeros(rows.size, dtype=np.int64)
         places = self._concerned.among(prepared, view, rows).nonzero()[0]
         if places.size:
-            numbers[places] = self._of(prepared, view, rows[places])
+            numbers[places] = self._judged.numbers(prepared, view, rows[places])
         return numbers
 
     def nominees(self, prepared: Asked, view: views.View, row: int) -> Iterator[verdicts.Nominee]:
         """Yield the Reservations that take the pod, the best first, then the node alone."""
         here = tracker.of(view, row)
-        into = judgement.judge(prepared, here).into
+        into = self._judged.one(prepared, here).into
         for one in into:
             yield verdicts.Nominee(
                 one.claim,
@@ -330,10 +305,3 @@ def _is_odd(prepared: Asked) -> bool:
     return bool(prepared.host_ports) or any(
         name not in tracker.COLUMN_OF for name, _ in prepared.requests
     )
-
-
-def _number(prepared: Asked, found: tracker.NodeReservations | None) -> int:
-    judged = judgement.judge(prepared, found)
-    code = judgement.CODES[judged.status] if judged.status is not None else 0
-    allocates = _ALLOCATES if any(one.allocates for one in judged.into) else 0
-    return code | allocates | judgement.tier(prepared, judged.into) << _TIER

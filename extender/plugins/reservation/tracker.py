@@ -26,7 +26,7 @@ UNBOUNDED: Final = 1 << 53
 _FIGURES_OF_NOTHING: Final = (0, 0, *(UNBOUNDED for _ in COUNTED))
 
 
-class Kept(msgspec.Struct, frozen=True):
+class Kept(msgspec.Struct, frozen=True, gc=False):
     """One Reservation of a node with those that use it."""
 
     claim: str
@@ -42,7 +42,7 @@ class Kept(msgspec.Struct, frozen=True):
     """What it keeps from other pods, beyond what its owners hold."""
 
 
-class NodeReservations(msgspec.Struct, frozen=True):
+class NodeReservations(msgspec.Struct, frozen=True, gc=False):
     """The Reservations of one node, by name."""
 
     kept: tuple[Kept, ...]

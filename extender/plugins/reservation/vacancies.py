@@ -5,7 +5,7 @@ changes. What the columns cannot say is left to `judgement`.
 """
 
 import collections
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -16,21 +16,23 @@ from extender.framework import verdicts, views
 from extender.plugins.reservation import judgement, tracker
 
 UNKNOWN: Final = -1
-"""Instead of a tier: the columns do not say that a Reservation of this node takes the pod."""
-_MOST_OWNERS: Final = 16
+"""Instead of a tier: the columns do not say what becomes of the pod on this node."""
+_MOST_OWNERS: Final = 64
 """Kinds of owners whose columns are kept."""
 _MOST_PLACES: Final = 8
 """Reservations of one node with columns; beyond, the node is left to `judgement`."""
 _MOST_NAMES: Final = 12
 """Resources with columns."""
 _LARGEST: Final = 1 << 53
-_ROOM, _LIMIT, _USED, _OFFERED, _CHARGED, _SCORE = range(6)
-"""Of one resource, by Reservation: what an owner may request with what is free on the node, and of
-the Reservation alone; what owners use of what is reserved; whether the use is counted; and what
-the resource adds to the score before one more owner."""
-_OPEN, _TOTAL, _COUNT, _ALLOCATES = range(4)
-"""By Reservation: whether it takes owners, the sum of the scores of its resources and how many
-these are, and whether it holds CPUs or devices."""
+_CLOSED, _UNSAID, _REST, _COUNT, _CHARGED, _ALLOCATES = range(6)
+"""Of a Reservation: whether it takes no owners, whether the columns do not say all about its node,
+the sum of the scores of resources without columns, how many resources have a score, of which the
+use is counted, as bits, and whether it holds CPUs or devices."""
+_FACTS: Final = 6
+_MOST, _FREE, _USED, _OFFERED = range(4)
+"""Of one resource of a Reservation: the most that one more owner may request, what is free to pods
+without a Reservation, what owners use of what is reserved, and that."""
+_AMOUNTS: Final = 4
 _NO_WISHES: Final = matching.Wishes()
 
 _Table = npt.NDArray[np.int64]
@@ -53,7 +55,7 @@ class Vacancies:
     def among(self, asked: judgement.Asked, view: views.View, rows: verdicts.Rows) -> Found | None:
         """Return the tiers of nodes with Reservations of the pod; None where there are no columns.
 
-        A tier is UNKNOWN where no Reservation is known to take the pod.
+        A tier is UNKNOWN where no Reservation is known to take the pod, and the node alone neither.
         """
         if not _is_plain(asked) or view.revisions is None:
             return None
@@ -78,7 +80,8 @@ class _Columns:
     """What Reservations have left that are for the same owners.
 
     Every node has a slot from when it was first asked about, and in it a place for each of its
-    Reservations.
+    Reservations. A place has its facts first, then the amounts of all resources, sort by sort.
+    What is not written yet is 1 everywhere, which says nothing and may be divided by.
     """
 
     def __init__(self, owners: tuple[str, ...], size: int) -> None:
@@ -86,42 +89,53 @@ class _Columns:
         self._slots = np.full(size, -1, dtype=np.int64)
         self._count = 0
         self._revisions = np.zeros(0, dtype=np.int64)
-        self._facts: _Table = np.zeros((4, 1, 0), dtype=np.int64)
-        self._by_name: dict[str, _Table] = {}
+        self._names: dict[str, int] = {}
+        self._table: _Table = np.ones((0, 1, _FACTS), dtype=np.int64)
 
     def is_outgrown(self, size: int) -> bool:
         """Whether there are more rows by now, or far too many resources."""
-        return size > self._slots.size or len(self._by_name) > _MOST_NAMES
+        return size > self._slots.size or len(self._names) > _MOST_NAMES
 
     def found(self, requests: views.Pairs, view: views.View, rows: verdicts.Rows) -> Found:
         """Return what is found of a pod on nodes with Reservations for it."""
-        names = [name for name, value in requests if value]
-        self._learn(names)
+        wanted = {name: value for name, value in requests if value}
+        self._learn(wanted)
+        values = np.array([wanted.get(name, 0) for name in self._names], dtype=np.int64)
         slots = self._current(view, rows)
-        facts = self._facts[:, :, slots]
-        total, tried = facts[_TOTAL], np.zeros(facts.shape[1:], dtype=np.bool_)
-        fits = facts[_OPEN] != 0
-        for name, value in requests:
-            if not value:
-                continue
-            by = self._by_name[name][:, :, slots]
-            fits &= (by[_ROOM] >= value) & (by[_LIMIT] >= value)
-            tried |= by[_CHARGED] != 0
-            total = total + _score(by[_USED] + value, by[_OFFERED]) - by[_SCORE]
-        fits &= tried
-        tiers = 1 + total // np.maximum(facts[_COUNT], 1)
-        allocates = (fits & (facts[_ALLOCATES] != 0)).any(axis=0)
-        return Found(np.where(fits, tiers, UNKNOWN).max(axis=0), allocates)
+        places = self._table.take(slots, axis=0)
+        most, free, used, offered = self._sorts(places)
+        used = used + values
+        scores = np.where(used <= offered, choice.BEST * used // offered, 0).sum(axis=2)
+        tiers = 1 + (scores + places[:, :, _REST]) // places[:, :, _COUNT]
+        fits = (most >= values).all(axis=2) & (places[:, :, _CLOSED] == 0)
+        fits &= (places[:, :, _CHARGED] & self._bits(wanted)) != 0
+        best = np.where(fits, tiers, UNKNOWN).max(axis=1)
+        if (best == UNKNOWN).any():
+            # Where the node alone has room, it takes the pod like any other.
+            alone = (free[:, 0] >= values).all(axis=1) & (places[:, 0, _UNSAID] == 0)
+            best[(best == UNKNOWN) & alone] = 0
+        return Found(best, (fits & (places[:, :, _ALLOCATES] != 0)).any(axis=1))
+
+    def _sorts(self, places: _Table) -> list[_Table]:
+        """Return the amounts of some places, sort by sort."""
+        size = len(self._names)
+        starts = (_FACTS + sort * size for sort in range(_AMOUNTS))
+        return [places[:, :, start : start + size] for start in starts]
+
+    def _bits(self, names: Iterable[str]) -> int:
+        return sum(1 << place for name in names if (place := self._names.get(name)) is not None)
 
     # -- keeping up ----------------------------------------------------------------------------
 
     def _learn(self, names: Iterable[str]) -> None:
         """Begin columns for resources that were not asked about before."""
-        fresh = [name for name in names if name not in self._by_name]
+        fresh = [name for name in names if name not in self._names]
         if not fresh:
             return
         for name in fresh:
-            self._by_name[name] = np.zeros((6, *self._facts.shape[1:]), dtype=np.int64)
+            self._names[name] = len(self._names)
+        width = _FACTS + _AMOUNTS * len(self._names)
+        self._table = np.ones((*self._table.shape[:2], width), dtype=np.int64)
         # Each node is read anew when it is asked about.
         self._revisions[:] = 0
 
@@ -129,13 +143,13 @@ class _Columns:
         """Return the slots of nodes, all of which say how things are."""
         present = view.revisions
         assert present is not None
-        slots = self._slots[rows]
-        if (slots < 0).any():
+        slots, now = self._slots.take(rows), present.take(rows)
+        if slots.min(initial=0) < 0:
             slots = self._allot(rows, slots)
-        late = (self._revisions[slots] != present[rows]).nonzero()[0]
+        late = (self._revisions.take(slots) != now).nonzero()[0]
         for at in late.tolist():
             self._read(int(slots[at]), tracker.of(view, int(rows[at])))
-        self._revisions[slots[late]] = present[rows[late]]
+        self._revisions[slots[late]] = now[late]
         return slots
 
     def _allot(self, rows: verdicts.Rows, slots: verdicts.Column) -> verdicts.Column:
@@ -145,30 +159,51 @@ class _Columns:
         if self._count > self._revisions.size:
             more = max(self._count, 2 * self._revisions.size) - self._revisions.size
             self._revisions = np.pad(self._revisions, (0, more))
-            self._resize(((0, 0), (0, 0), (0, more)))
-        found: verdicts.Column = self._slots[rows]
-        return found
+            self._resize(more, 0)
+        return self._slots.take(rows)
 
-    def _resize(self, more: tuple[tuple[int, int], ...]) -> None:
-        self._facts = np.pad(self._facts, more)
-        self._by_name = {name: np.pad(table, more) for name, table in self._by_name.items()}
+    def _resize(self, slots: int, places: int) -> None:
+        """Make room for so many more slots, and places in each."""
+        more = ((0, slots), (0, places), (0, 0))
+        self._table = np.pad(self._table, more, constant_values=1)
 
     def _read(self, slot: int, found: tracker.NodeReservations | None) -> None:
         """Write the Reservations of a node into its slot."""
-        self._facts[_OPEN, :, slot] = 0
+        self._table[slot] = 1
         matched = _matched(found, self._owners) if found is not None else []
         if found is None or not _says_all(found, matched):
             return
-        if len(matched) > self._facts.shape[1]:
-            self._resize(((0, 0), (0, len(matched) - self._facts.shape[1]), (0, 0)))
+        lacking = len(matched) - self._table.shape[1]
+        if lacking > 0:
+            self._resize(0, lacking)
         for place, one in enumerate(matched):
-            offered = one.held.reservation.allocatable
-            scores = {name: _score_of(one.held, name) for name, value in offered.items() if value}
-            self._facts[:, place, slot] = (
-                _takes_one_more(one.held), sum(scores.values()), len(scores), one.allocates
-            )  # fmt: skip
-            for name, table in self._by_name.items():
-                table[:, place, slot] = _amounts(found, one.held, name, scores.get(name, 0))
+            self._table[slot, place] = self._written(found, one)
+
+    def _written(self, found: tracker.NodeReservations, one: tracker.Kept) -> list[int]:
+        """Return what is written of one Reservation."""
+        held, offered = one.held, one.held.reservation.allocatable
+        left, limits = held.remainder(), _limits(held)
+        scores = {name: _score_of(held, name) for name, value in offered.items() if value}
+        free = [max(0, found.free.get(name, 0)) for name in self._names]
+        most = [
+            max(0, min(found.free.get(name, 0) + left.get(name, 0), limits.get(name, _LARGEST)))
+            for name in self._names
+        ]
+        used = [
+            held.allocated.get(name, 0) if offered.get(name) else _LARGEST for name in self._names
+        ]
+        return [
+            not _takes_one_more(held),
+            False,
+            sum(value for name, value in scores.items() if name not in self._names),
+            max(1, len(scores)),
+            self._bits(held.reservation.charged),
+            one.allocates,
+            *most,
+            *free,
+            *used,
+            *[max(1, offered.get(name, 0)) for name in self._names],
+        ]
 
 
 def _matched(found: tracker.NodeReservations, owners: tuple[str, ...]) -> list[tracker.Kept]:
@@ -189,9 +224,9 @@ def _says_all(found: tracker.NodeReservations, matched: list[tracker.Kept]) -> b
     )
 
 
-def _is_small(values: Iterable[int], *, negative: bool = False) -> bool:
+def _is_small(values: Collection[int], *, negative: bool = False) -> bool:
     lowest = -_LARGEST if negative else 0
-    return all(lowest <= value <= _LARGEST for value in values)
+    return not values or (min(values) >= lowest and max(values) <= _LARGEST)
 
 
 def _takes_one_more(held: model.Held) -> bool:
@@ -202,27 +237,18 @@ def _takes_one_more(held: model.Held) -> bool:
     return held.owners < one.allocatable[model.PODS]
 
 
-def _amounts(
-    found: tracker.NodeReservations, held: model.Held, name: str, score: int
-) -> tuple[int, ...]:
-    """Return the columns of one resource of one Reservation."""
-    one, used = held.reservation, held.allocated.get(name, 0)
-    offered, limit = one.allocatable.get(name, 0), _LARGEST
-    if one.policy is model.Policy.RESTRICTED and name in one.charged:
-        limit = offered - one.withheld.get(name, 0) - used
-    room = found.free.get(name, 0) + held.remainder().get(name, 0)
-    return room, limit, used, offered, name in one.charged, score
+def _limits(held: model.Held) -> dict[str, int]:
+    """Return what a Reservation has left of the resources that owners take from it alone."""
+    one = held.reservation
+    if one.policy is not model.Policy.RESTRICTED:
+        return {}
+    return {
+        name: one.allocatable[name] - one.withheld.get(name, 0) - held.allocated.get(name, 0)
+        for name in one.charged
+    }
 
 
 def _score_of(held: model.Held, name: str) -> int:
     """Return what a resource adds to `choice.score` without one more owner."""
     offered, used = held.reservation.allocatable[name], held.allocated.get(name, 0)
     return choice.BEST * used // offered if used <= offered else 0
-
-
-def _score(used: _Table, offered: _Table) -> _Table:
-    """Return the same for many Reservations; nothing where none of the resource is reserved."""
-    found: _Table = np.where(
-        (offered > 0) & (used <= offered), choice.BEST * used // np.maximum(offered, 1), 0
-    )
-    return found
