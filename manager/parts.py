@@ -72,6 +72,7 @@ def reservations(settings: Settings) -> reserving.Duties:
             chosen.stand_ins_burst,
             chosen.status_per_second,
             chosen.status_burst,
+            chosen.uses_per_second,
         ),
         settings.workers,
     )

@@ -179,8 +179,10 @@ class ReservationSettings(settings.Settings):
     status_per_second: float = pydantic.Field(default=20.0, gt=0)
     """Writes of a Reservation's status per second, of all together, after the first burst."""
     status_burst: int = pydantic.Field(default=50, ge=1)
-    """Writes of status at once; while many owners are bound, each takes time from the binding of
-    others."""
+    """Writes of status at once."""
+    uses_per_second: float = pydantic.Field(default=10.0, gt=0)
+    """Further writes per second that only tell which pods use a Reservation and how much of it;
+    while many owners are bound, each write takes time from the binding of others."""
 
 
 class GangSettings(settings.Settings):

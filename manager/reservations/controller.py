@@ -25,7 +25,7 @@ from process.runtime import token_bucket
 NAME: Final = "reservation"
 _SETTLE_SECONDS: Final = 5.0
 _GATHER_SECONDS: Final = 2.0
-"""How long changes of the owners of one Reservation are gathered before they are written."""
+"""How long changes of the owners of one Reservation are gathered at least."""
 _REST_SECONDS: Final = 1.0
 """Pause between two writes about one Reservation that the scheduler finds no node for."""
 
@@ -38,6 +38,7 @@ class Pace:
     stand_ins_burst: int = 40
     status_per_second: float = 20.0
     status_burst: int = 50
+    uses_per_second: float = 10.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -126,11 +127,13 @@ class Reservations:
             clock, pace.stand_ins_per_second, pace.stand_ins_burst
         )
         self._status = token_bucket.ClockedBucket(clock, pace.status_per_second, pace.status_burst)
+        self._apart = 1 / pace.uses_per_second
+        self._last_due = clock.monotonic()
         self._attempts: dict[str, placement_plan.Attempts] = {}
         self._missing: dict[str, float] = {}
         """Since when the node of a Reservation is not seen."""
-        self._used: dict[str, float] = {}
-        """Since when the status of a Reservation does not name its owners."""
+        self._due: dict[str, float] = {}
+        """When the status of a Reservation is written that does not name its owners."""
 
     async def reconcile(self, name: str) -> controller.Outcome:
         """Bring one Reservation, and the stand-ins that name it, in order."""
@@ -139,7 +142,7 @@ class Reservations:
         if found is None:
             self._attempts.pop(name, None)
             self._missing.pop(name, None)
-            self._used.pop(name, None)
+            self._due.pop(name, None)
             gone = placement_plan.removal(stand_ins, "the Reservation is gone")
             return await writer.carry_out(gone)
         unseen = writer.unseen(resources.RESERVATIONS, name, stores.reservations)
@@ -177,11 +180,11 @@ class Reservations:
         gathers = self._gathering(found, planned)
         if gathers > 0:
             return controller.Outcome("gathers changes of its owners", gathers, changed=False)
-        if planned.steps:
+        if planned.steps and found.name not in self._due:
             await self._status.wait()
             # Others may have come while it waited.
             planned = await self._planned(found)
-        self._used.pop(found.name, None)
+        self._due.pop(found.name, None)
         return await self._writer.carry_out(planned)
 
     async def _planned(self, found: objects.ReservationObject) -> actions.Plan:
@@ -200,12 +203,17 @@ class Reservations:
     def _gathering(self, found: objects.ReservationObject, planned: actions.Plan) -> float:
         """Return for how long more changes of owners are waited for.
 
-        Every write goes to all watches, and nothing is decided by what owners use.
+        Every write goes to all watches, and nothing is decided by what owners use: while pods are
+        bound in quick succession, a few of these writes take turns.
         """
         if not status_plan.tells_use_alone(planned):
+            self._due.pop(found.name, None)
             return 0.0
         now = self._clock.monotonic()
-        return self._used.setdefault(found.name, now) + _GATHER_SECONDS - now
+        if found.name not in self._due:
+            self._last_due = max(self._last_due + self._apart, now + _GATHER_SECONDS)
+            self._due[found.name] = self._last_due
+        return self._due[found.name] - now
 
     def _settling(self, found: objects.ReservationObject) -> float:
         """Return for how long a node that is not seen may still be a new one.

@@ -204,6 +204,32 @@ async def test_owners_that_come_together_are_written_together(world):
         assert len(writes) == 2
 
 
+async def test_statuses_that_name_owners_of_many_reservations_take_turns(world):
+    writes = []
+    await world.node("n1")
+    async with world.manager(reservations={"usesPerSecond": 1}, **ONLY):
+        for name in "abc":
+            await reserve(world, name, spec={"allocateOnce": False})
+            await place(world, name)
+        await world.pass_time(5)
+        world.plane.state.objects.subscribe(lambda event: writes.append(event), KIND)
+        for name in "abc":
+            await owner(world, f"owner-of-{name}", name)
+            await world.quiet()
+        for written in range(1, 4):
+            await world.pass_time(2 if written == 1 else 1)
+            assert len(writes) == written
+        # What is more than a number of owners waits for no turn.
+        await reserve(world, "d")
+        await place(world, "d")
+        for name in "ad":
+            await owner(world, f"next-of-{name}", name)
+        await world.until(lambda: status(world, "d")["phase"] == "Succeeded")
+        assert status(world, "a")["allocated"] == {"cpu": "1"}
+        await world.pass_time(3)
+        assert status(world, "a")["allocated"] == {"cpu": "2"}
+
+
 async def test_the_first_owner_uses_it_up_and_a_day_later_it_is_gone(world):
     await world.node("n1")
     async with world.manager(**ONLY):
