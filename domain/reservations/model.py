@@ -1,7 +1,8 @@
 """A Reservation as placement sees it: what it holds on its node, for which pods."""
 
 import enum
-from collections.abc import Mapping
+import functools
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -99,9 +100,16 @@ class Held(msgspec.Struct, frozen=True, gc=False):
 
     def with_owner(self, requests: Amounts) -> "Held":
         """Return the reservation with one more owner."""
-        charged = self.reservation.charged
-        used = {name: value for name, value in requests.items() if name in charged}
-        return Held(self.reservation, resources.add(self.allocated, used), self.owners + 1)
+        return self.with_owners([requests.items()])
+
+    def with_owners(self, several: Collection[Iterable[tuple[str, int]]]) -> "Held":
+        """Return the reservation with more owners, given by what each requests."""
+        charged, used = self.reservation.charged, dict(self.allocated)
+        for requests in several:
+            for name, value in requests:
+                if name in charged:
+                    used[name] = used.get(name, 0) + value
+        return Held(self.reservation, used, self.owners + len(several))
 
 
 def _difference(left: Amounts, right: Amounts) -> dict[str, int]:
@@ -123,7 +131,7 @@ def read(written: scheduling.Reservation) -> Reservation | None:
         name=metadata.name,
         uid=metadata.uid,
         node=status.node_name,
-        owners=tuple(map(owners.read, written.spec.owners)),
+        owners=_one_of(tuple(map(owners.read, written.spec.owners))),
         policy=policy,
         allocatable=allocatable,
         charged=_charged(written, policy, allocatable),
@@ -141,6 +149,12 @@ def read(written: scheduling.Reservation) -> Reservation | None:
         over=frozenset(one.uid for one in status.current_owners) if waiting else frozenset(),
         placed_at=_placed_at(status),
     )
+
+
+@functools.lru_cache(maxsize=4096)
+def _one_of(listed: tuple[owners.Owner, ...]) -> tuple[owners.Owner, ...]:
+    """Return one and the same object for equal owners, which is cheap to compare and to keep."""
+    return listed
 
 
 def _placed_at(status: scheduling.ReservationStatus) -> float:

@@ -96,9 +96,14 @@ class OverlapController:
         if mine is not None and detector.conflict_with_any(mine, held, self._parts.codecs):
             self._queue.add(claim.node)
 
-    def _claims(self, node: str) -> tuple[claims.Claim, ...]:
-        """Return the claims on a node, and the Reservations that pods there have used up."""
+    def _claims(self, node: str, reservation: str = "") -> tuple[claims.Claim, ...]:
+        """Return the claims on a node, and the Reservations that pods there have used up.
+
+        With the id of a Reservation: that alone, and the pods that use it.
+        """
         live = self._parts.cluster.claims_on(node)
+        if reservation:
+            live = tuple([one for one in live if reservation in (one.id, one.consumes)])
         known = {one.id for one in live}
         return (*live, *(one for one in self._used_up.of(live) if one.id not in known))
 
@@ -115,13 +120,17 @@ class OverlapController:
         claim = parts.cluster.claim(new.uid)
         if claim is None:
             return
-        held = self._claims(new.node)
         overlap = None
         if not claim.allocations.keys() <= _OF_RESERVATIONS:
-            overlap = detector.conflict_with_any(claim, detector.holders(held), parts.codecs)
-        shared = claim.consumes and (detector.overused(held) or self._used_up.unknown(held))
-        if overlap is not None or shared:
+            held = detector.holders(self._claims(new.node))
+            overlap = detector.conflict_with_any(claim, held, parts.codecs)
+        if overlap is not None or (claim.consumes and self._is_overused(new.node, claim.consumes)):
             self._queue.add(new.node)
+
+    def _is_overused(self, node: str, reservation: str) -> bool:
+        """Whether pods use a Reservation beyond what it may give, as far as is known."""
+        held = self._claims(node, reservation)
+        return bool(detector.overused(held) or self._used_up.unknown(held))
 
     async def reconcile(self, node: str) -> controller.Outcome:
         """Look at one node."""

@@ -108,8 +108,8 @@ def _kept(info: views.NodeInfo) -> Iterable[Kept]:
             continue
         using = users.get(ident, [])
         held = model.Held(reservation)
-        for user in using:
-            held = held.with_owner(dict(user.pod.requirements.requests))
+        if using:
+            held = held.with_owners([user.pod.requirements.requests for user in using])
         if reservation.over:
             running = [claim for claim in info.claims if claim.id in reservation.over]
             for claim_of_pod in running:
@@ -132,6 +132,8 @@ def _allocates(claim: views.Claim) -> bool:
 
 def _ports(claim: views.Claim, using: Sequence[views.Claim]) -> frozenset[views.HostPort]:
     ports = frozenset(claim.pod.requirements.host_ports)
+    if not ports:
+        return ports
     return ports.difference(*(user.pod.requirements.host_ports for user in using))
 
 
