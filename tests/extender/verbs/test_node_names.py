@@ -74,3 +74,12 @@ def test_names_are_read_by_row():
         True,
     )
     assert ALIKE[0] not in names
+
+
+@pytest.mark.parametrize("count", [1, 700, 3000])
+def test_every_node_of_a_large_cluster_is_found(count):
+    names = [
+        f"ip-{at % 250:03d}-{at * 7 % 241:03d}-{at // 250:03d}.internal" for at in range(count)
+    ]
+    found = node_names.table({name: row for row, name in enumerate(names)}).find(_text(names))
+    assert found.tolist() == list(range(count))
