@@ -161,7 +161,10 @@ class PodStatus(Wire, frozen=True, gc=False):
 
     def condition(self, kind: str) -> Condition | None:
         """Return the condition of this type."""
-        return next((item for item in self.conditions if item.type == kind), None)
+        for item in self.conditions:
+            if item.type == kind:
+                return item
+        return None
 
 
 class Pod(Wire, frozen=True, gc=False):
@@ -217,7 +220,10 @@ class NodeStatus(Wire, frozen=True, gc=False):
 
     def condition(self, kind: str) -> Condition | None:
         """Return the condition of this type."""
-        return next((item for item in self.conditions if item.type == kind), None)
+        for item in self.conditions:
+            if item.type == kind:
+                return item
+        return None
 
 
 class Node(Wire, frozen=True, gc=False):

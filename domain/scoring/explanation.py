@@ -44,14 +44,20 @@ def of_node(scores: totals.Scores, names: Sequence[str], place: int) -> NodeTota
     """Return how the total of one candidate came about; names are by node row."""
     return NodeTotal(
         node=names[int(scores.rows[place])],
-        total=int(scores.total[place]),
-        contributions=tuple([_contribution(one, place) for one in scores.plugins]),
+        total=scores.total.item(place),
+        contributions=tuple(
+            [
+                Contribution(
+                    one.plugin,
+                    one.raw.item(place),
+                    normalized := one.normalized.item(place),
+                    one.weight,
+                    normalized * one.weight,
+                )
+                for one in scores.plugins
+            ]
+        ),
     )
-
-
-def _contribution(found: totals.PluginScores, place: int) -> Contribution:
-    raw, normalized = found.raw.item(place), found.normalized.item(place)
-    return Contribution(found.plugin, raw, normalized, found.weight, normalized * found.weight)
 
 
 def explain(scores: totals.Scores, names: Sequence[str], chosen: int) -> Explanation:

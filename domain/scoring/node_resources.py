@@ -21,6 +21,8 @@ Floats = node_columns.Floats
 HIGHEST: Final = 100
 """The largest score of one plug-in."""
 RAMP: Final = HIGHEST + 1
+_MINIMAL: Final = (node_columns.CPU, node_columns.MEMORY)
+"""Resources of which every container counts as requesting some."""
 
 
 class Strategy(enum.Enum):
@@ -42,17 +44,6 @@ class Fit:
     """Score at 0 to 100 percent of utilisation, of RequestedToCapacityRatio only."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Resource:
-    """One scored resource on the candidate rows, without and with the pod."""
-
-    capacity: Integers
-    before: Integers
-    after: Integers
-    weight: int
-    everywhere: bool
-
-
 def is_scalar(resource: str) -> bool:
     """Tell whether the scheduler keeps a resource as a scalar: extended, huge page, attachable."""
     return "/" in resource or resource.startswith(("hugepages-", "attachable-volumes-"))
@@ -63,77 +54,92 @@ class Taken:
 
     def __init__(self, nodes: node_columns.NodeColumns, rows: Integers) -> None:
         self.nodes, self.rows = nodes, rows
-        self._offered: dict[str, tuple[Integers, bool]] = {}
+        self._offered = nodes.allocatable.take(rows, axis=1)
+        everywhere: node_columns.Flags = np.all(self._offered, axis=1)
+        self._everywhere: list[bool] = everywhere.tolist()
 
-    def offered(self, resource: str) -> tuple[Integers, bool]:
-        """Return how much of a resource each candidate offers, and whether all offer some."""
-        found = self._offered.get(resource)
-        if found is None:
-            capacity = self.nodes.allocatable[self.nodes.resources[resource]].take(self.rows)
-            found = self._offered[resource] = capacity, bool(capacity.all())
+    def offered(self, resources: Sequence[int]) -> tuple[Integers, bool]:
+        """Return how much each candidate offers of resources, and whether all offer all of them."""
+        found = _chosen(self._offered, resources)
+        return found, all(self._everywhere[at] for at in resources)
+
+    def requested(self, resources: Sequence[int]) -> Integers:
+        """Return what is requested there."""
+        return _chosen(self.nodes.requested.take(self.rows, axis=1), resources)
+
+    def nonzero(self, names: Sequence[str], resources: Sequence[int]) -> Integers:
+        """Return what counts for the scheduler's Fit: cpu and memory have a minimum."""
+        minimal = self.nodes.nonzero.take(self.rows, axis=1)
+        if tuple(names) == _MINIMAL:
+            return minimal
+        found = self.requested(resources)
+        for at, name in enumerate(names):
+            if name in _MINIMAL:
+                found[at] = minimal[_MINIMAL.index(name)]
         return found
 
-    def used(self, resource: str, *, plain: bool) -> Integers:
-        """Return what is requested there, for the scheduler's Fit with a minimum unless plain."""
-        if plain or resource not in (node_columns.CPU, node_columns.MEMORY):
-            amounts = self.nodes.requested[self.nodes.resources[resource]]
-        else:
-            amounts = self.nodes.nonzero[0 if resource == node_columns.CPU else 1]
-        taken: Integers = amounts.take(self.rows)
+
+def _chosen(taken: Integers, resources: Sequence[int]) -> Integers:
+    """Return some of the rows of a matrix; the matrix itself where these are all."""
+    if list(resources) == list(range(len(taken))):
         return taken
+    found: Integers = taken[list(resources)]
+    return found
 
 
 def fit_scores(fit: Fit, pod: scored_pod.PodScoring, taken: Taken) -> Integers:
     """Return the NodeResourcesFit score of each candidate row."""
-    chosen = [
-        _resource(taken, name, (pod.nonzero.get(name, 0), weight))
-        for name, weight in fit.weights
-        if _is_scored(name, pod.nonzero, taken.nodes)
-    ]
-    total = np.zeros(len(taken.rows), dtype=np.int64)
-    weights: Integers | int = 0
+    nodes, asked = taken.nodes, pod.nonzero
+    chosen = [(name, weight) for name, weight in fit.weights if _is_scored(name, asked, nodes)]
+    if not chosen:
+        return np.zeros(len(taken.rows), dtype=np.int64)
+    names = [name for name, _ in chosen]
+    places = [nodes.resources[name] for name in names]
+    capacity, everywhere = taken.offered(places)
+    after = taken.nonzero(names, places) + _column([asked.get(name, 0) for name in names])
+    scores = _fullness(fit, capacity, after)
     by_ratio = fit.strategy is Strategy.REQUESTED_TO_CAPACITY_RATIO
-    ramp = np.array(fit.ramp, dtype=np.int64) if by_ratio else total
-    for one in chosen:
-        score = _fullness(fit.strategy, one, ramp)
-        present = None if one.everywhere else one.capacity > 0
-        if by_ratio:
-            present = score > 0 if present is None else present & (score > 0)
-        if present is None:
-            total += score if one.weight == 1 else score * one.weight
-            weights = weights + one.weight
-        else:
-            total += np.where(present, score * one.weight, 0)
-            weights = weights + present * one.weight
-    if isinstance(weights, int):
-        return _rounded(total, weights) if by_ratio and weights else total // max(weights, 1)
-    divisor = np.maximum(weights, 1)
-    return _rounded(total, divisor) if by_ratio else total // divisor
+    weights = [weight for _, weight in chosen]
+    if everywhere and not by_ratio:
+        return _column_sums(scores, weights) // max(sum(weights), 1)
+    present = capacity > 0
+    if by_ratio:
+        present &= scores > 0
+    counted = present * _column(weights)
+    total, divisor = (scores * counted).sum(axis=0), np.maximum(counted.sum(axis=0), 1)
+    if by_ratio:
+        # Half away from zero; scores and weights are never negative.
+        total, divisor = 2 * total + divisor, 2 * divisor
+    found: Integers = total // divisor
+    return found
 
 
 def _is_scored(name: str, asked: scored_pod.Amounts, nodes: node_columns.NodeColumns) -> bool:
     return name in nodes.resources and (bool(asked.get(name)) or not is_scalar(name))
 
 
-def _resource(taken: Taken, name: str, asked: tuple[int, int], *, plain: bool = False) -> _Resource:
-    capacity, everywhere = taken.offered(name)
-    before = taken.used(name, plain=plain)
-    amount, weight = asked
-    return _Resource(capacity, before, before + amount, weight, everywhere)
+def _column(values: Sequence[int]) -> Integers:
+    return np.array(values, dtype=np.int64)[:, np.newaxis]
 
 
-def _fullness(strategy: Strategy, one: _Resource, ramp: Integers) -> Integers:
-    divisor = one.capacity if one.everywhere else np.maximum(one.capacity, 1)
-    used = np.minimum(one.after, one.capacity)
-    if strategy is Strategy.LEAST_ALLOCATED:
-        return (one.capacity - used) * HIGHEST // divisor
-    percent: Integers = used * HIGHEST // divisor
-    return percent if strategy is Strategy.MOST_ALLOCATED else ramp.take(percent)
+def _column_sums(scores: Integers, weights: Sequence[int]) -> Integers:
+    """Return the weighted sum of each column."""
+    if any(weight != 1 for weight in weights):
+        scores = scores * _column(weights)
+    total: Integers = scores.sum(axis=0)
+    return total
 
 
-def _rounded(total: Integers, divisor: Integers | int) -> Integers:
-    """Divide and round half away from zero; scores and weights are never negative."""
-    return (2 * total + divisor) // (2 * divisor)
+def _fullness(fit: Fit, capacity: Integers, after: Integers) -> Integers:
+    """Score each resource by how much of it would be in use."""
+    used = np.minimum(after, capacity)
+    if fit.strategy is Strategy.LEAST_ALLOCATED:
+        used = capacity - used
+    used *= HIGHEST
+    used //= np.maximum(capacity, 1)
+    if fit.strategy is not Strategy.REQUESTED_TO_CAPACITY_RATIO:
+        return used
+    return np.array(fit.ramp, dtype=np.int64).take(used)
 
 
 def ramp(shape: Sequence[tuple[int, int]]) -> tuple[int, ...]:
@@ -167,42 +173,41 @@ def balance_scores(
 
     With `gain` the pod's effect on the balance is scored, else the balance that it leaves behind.
     """
-    chosen = [
-        _resource(taken, name, (pod.requests.get(name, 0), 1), plain=True)
-        for name in resources
-        if _is_scored(name, pod.requests, taken.nodes)
-    ]
-    size = len(taken.rows)
-    after = _balance(chosen, [one.after for one in chosen], size)
+    nodes, asked = taken.nodes, pod.requests
+    names = [name for name in resources if _is_scored(name, asked, nodes)]
+    places = [nodes.resources[name] for name in names]
+    offered, before = taken.offered(places), taken.requested(places)
+    after = _balance(*offered, before + _column([asked.get(name, 0) for name in names]))
     if not gain:
         return after
-    before = _balance(chosen, [one.before for one in chosen], size)
     half = HIGHEST // 2
-    return half + (half + after - before) // 2
+    found: Integers = half + (half + after - _balance(*offered, before)) // 2
+    return found
 
 
-def _balance(chosen: Sequence[_Resource], used: Sequence[Integers], size: int) -> Integers:
-    if len(chosen) == 2 and chosen[0].everywhere and chosen[1].everywhere:
-        first = np.minimum(used[0] / chosen[0].capacity, 1.0)
-        second = np.minimum(used[1] / chosen[1].capacity, 1.0)
+def _balance(capacity: Integers, everywhere: bool, used: Integers) -> Integers:
+    if len(capacity) == 2 and everywhere:
+        first, second = np.minimum(used / capacity, 1.0)
         deviation = np.abs((first - second) / 2)
     else:
-        deviation = _deviation(chosen, used, size)
-    return ((1 - deviation) * float(HIGHEST)).astype(np.int64)
+        deviation = _deviation(capacity, used)
+    found: Integers = ((1 - deviation) * float(HIGHEST)).astype(np.int64)
+    return found
 
 
-def _deviation(chosen: Sequence[_Resource], used: Sequence[Integers], size: int) -> Floats:
+def _deviation(capacity: Integers, used: Integers) -> Floats:
     """Return the standard deviation of the shares in use of the resources that each row offers.
 
     Two shares have half their distance, computed as the scheduler does, since the general formula
     rounds otherwise; fewer than two have none.
     """
+    size = capacity.shape[1]
     number = np.zeros(size, dtype=np.int64)
     total, low, high = np.zeros(size), np.ones(size), np.zeros(size)
     shares = []
-    for one, amount in zip(chosen, used, strict=True):
-        present = one.capacity > 0
-        share = np.minimum(amount / np.maximum(one.capacity, 1), 1.0)
+    for offered, amount in zip(capacity, used, strict=True):
+        present = offered > 0
+        share = np.minimum(amount / np.maximum(offered, 1), 1.0)
         shares.append((present, share))
         number += present
         total += np.where(present, share, 0.0)

@@ -36,7 +36,8 @@ def nonzero(pod: core.Pod) -> Amounts:
 
     No release looks at pod-level requests here, though all that know them filter by them.
     """
-    return _amounts(_added(_aggregated(pod, _spec, _MISSING), _read(pod.spec.overhead)))
+    total = _aggregated(pod, _spec, _MISSING)
+    return _amounts(_added(total, _read(pod.spec.overhead)) if pod.spec.overhead else total)
 
 
 def nonzero_placed(pod: core.Pod, release: releases.Release) -> tuple[int, int]:
@@ -81,7 +82,7 @@ def _total(pod: core.Pod, release: releases.Release, missing: Mapping[str, int])
     total = _containers(pod, release, missing)
     if _has_pod_level(pod, release):
         total |= _pod_level(pod, release)
-    return _added(total, _read(pod.spec.overhead))
+    return _added(total, _read(pod.spec.overhead)) if pod.spec.overhead else total
 
 
 def _containers(pod: core.Pod, release: releases.Release, missing: Mapping[str, int]) -> _Nanos:
@@ -184,7 +185,10 @@ def _aggregated(pod: core.Pod, reader: _Reader, missing: Mapping[str, int]) -> _
     total: _Nanos = {}
     for container in pod.spec.containers:
         asked = reader(container, statuses.get(container.name), False)
-        total = _added(total, {**missing, **asked})
+        for name, value in {**missing, **asked}.items():
+            total[name] = total.get(name, 0) + value
+    if not pod.spec.init_containers:
+        return total
     sidecars: _Nanos = {}
     peak: _Nanos = {}
     for container in pod.spec.init_containers:

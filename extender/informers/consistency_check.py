@@ -63,9 +63,10 @@ class ConsistencyCheck:
 
     def trusted(self) -> bool:
         """Whether the view is recent without asking; being needed keeps it so."""
-        if not self._is_recent():
+        now = self._clock.monotonic()
+        if not self._is_recent(now):
             return False
-        self._proven_at = self._clock.monotonic()
+        self._proven_at = now
         return True
 
     async def doubt(self) -> str:
@@ -77,7 +78,7 @@ class ConsistencyCheck:
 
         It is no call: however often there is such work, the view is proven again in time.
         """
-        return "" if self._is_recent() else await self._proved()
+        return "" if self._is_recent(self._clock.monotonic()) else await self._proved()
 
     async def _proved(self) -> str:
         if self._running is not None:
@@ -117,8 +118,8 @@ class ConsistencyCheck:
         finally:
             self._seconds.labels(outcome[0]).observe(time.perf_counter() - started)
 
-    def _is_recent(self) -> bool:
-        least = self._clock.monotonic() - self._settings.idle_seconds
+    def _is_recent(self, now: float) -> bool:
+        least = now - self._settings.idle_seconds
         if self._proven_at is not None and self._proven_at >= least:
             return True
         listed = [barrier.current_at for barrier in self._barriers]

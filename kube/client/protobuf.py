@@ -28,6 +28,7 @@ _SCALARS: Final[Mapping[str, int]] = {
 }
 
 _Read = Callable[[Any], Any]
+_STRINGS: Final = frozenset({str})
 
 
 class _Field(NamedTuple):
@@ -134,7 +135,7 @@ def _quantity(value: Any) -> str:
 
 
 def _listed(read: _Read, values: Any) -> list[Any]:
-    return [read(value) for value in values]
+    return list(map(read, values))
 
 
 def _mapped(read: _Read, values: Any) -> dict[str, Any]:
@@ -142,7 +143,11 @@ def _mapped(read: _Read, values: Any) -> dict[str, Any]:
 
 
 def _texts(values: Any) -> dict[str, str]:
-    return {_text(name): _text(value) for name, value in dict(values).items()}
+    found = dict(values)
+    # Seldom is any of them not UTF-8, and then its type tells.
+    if _STRINGS.issuperset(map(type, found)) and _STRINGS.issuperset(map(type, found.values())):
+        return found
+    return {_text(name): _text(value) for name, value in found.items()}
 
 
 def _classes(schema: Mapping[str, str]) -> Mapping[str, Any]:
