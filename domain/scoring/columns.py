@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Mapping
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -13,8 +14,7 @@ Floats = npt.NDArray[np.float64]
 CPU, MEMORY = "cpu", "memory"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class NodeColumns:
+class NodeColumns(msgspec.Struct, frozen=True, gc=False):
     """The scheduler's snapshot: what nodes offer and what the pods on them request.
 
     Assumed pods count as those on nodes do; nominated ones do not. Positions without a node hold
@@ -47,8 +47,7 @@ class SpreadColumns:
     """Nodes that have the hostname label."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class PodColumns:
+class PodColumns(msgspec.Struct, frozen=True, gc=False):
     """What score plug-ins compare of one pod with every node; None is nothing on any node."""
 
     intolerable: Integers | None = None

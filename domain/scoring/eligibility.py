@@ -1,10 +1,10 @@
 """Whether a filter may decide alone: why the scheduler's total of a pod cannot be computed here."""
 
-import dataclasses
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
-from api.kubernetes import core
+import msgspec
+
 from domain.scoring import objects, profile
 from domain.scoring import pod as scored_pod
 from domain.scoring.indexes import affinity, images
@@ -34,10 +34,10 @@ _DEVICE_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 _TOLERATION_OPERATORS: Final = frozenset({"", "Exists", "Equal"})
 _OPERATORS: Final = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
 _SOFT: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+_POD_AFFINITY: Final = ("podAffinity", "podAntiAffinity")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ClusterFacts:
+class ClusterFacts(msgspec.Struct, frozen=True, gc=False):
     """What is known of the cluster beyond the columns of nodes; the caches are only read."""
 
     synced: bool
@@ -84,15 +84,15 @@ def _affinity_problem(
     settings: profile.ScoringProfile, pod: objects.Pod, facts: ClusterFacts
 ) -> str:
     written = pod.spec.affinity or {}
-    if any((written.get(kind) or {}).get(_SOFT) for kind in ("podAffinity", "podAntiAffinity")):
+    if written and any((written.get(kind) or {}).get(_SOFT) for kind in _POD_AFFINITY):
         return POD_PREFERENCES
     hard = settings.hard_pod_affinity_weight > 0
     if profile.POD_AFFINITY in settings.plugins and facts.terms.may_score(
         pod.metadata.namespace, pod.metadata.labels, hard
     ):
         return OTHERS_AFFINITY
-    preferred = (written.get("nodeAffinity") or {}).get(_SOFT) or ()
-    if not all(_is_evaluable(one.get("preference") or {}) for one in preferred):
+    preferred = (written.get("nodeAffinity") or {}).get(_SOFT)
+    if preferred and not all(_is_evaluable(one.get("preference") or {}) for one in preferred):
         return NODE_PREFERENCES
     return ""
 
@@ -100,10 +100,18 @@ def _affinity_problem(
 def _resource_problem(
     settings: profile.ScoringProfile, pod: objects.Pod, facts: ClusterFacts
 ) -> str:
-    if any(one.operator not in _TOLERATION_OPERATORS for one in pod.spec.tolerations):
-        return TOLERATION
-    names = {*_requested(pod), *settings.resources}
-    return DEVICE_CLASS if any(_may_be_device(name, facts) for name in names) else ""
+    spec = pod.spec
+    # Loops, since generators would take several times as long for the few that most pods have.
+    for toleration in spec.tolerations:
+        if toleration.operator not in _TOLERATION_OPERATORS:
+            return TOLERATION
+    names = set(settings.resources)
+    for container in (*spec.containers, *spec.init_containers):
+        names.update(container.resources.requests)
+    for name in names:
+        if name in facts.device_resources or name.startswith(_DEVICE_CLASS_PREFIX):
+            return DEVICE_CLASS
+    return ""
 
 
 def _image_problem(settings: profile.ScoringProfile, pod: objects.Pod, facts: ClusterFacts) -> str:
@@ -122,15 +130,6 @@ def _claims(pod: objects.Pod) -> Iterator[str]:
             yield f"{metadata.namespace}/{volume.persistent_volume_claim.claim_name}"
         elif volume.ephemeral is not None:
             yield f"{metadata.namespace}/{metadata.name}-{volume.name}"
-
-
-def _requested(pod: core.Pod) -> Iterator[str]:
-    for container in (*pod.spec.containers, *pod.spec.init_containers):
-        yield from container.resources.requests
-
-
-def _may_be_device(resource: str, facts: ClusterFacts) -> bool:
-    return resource in facts.device_resources or resource.startswith(_DEVICE_CLASS_PREFIX)
 
 
 def _is_evaluable(term: Mapping[str, Any]) -> bool:

@@ -1,18 +1,22 @@
 """What a pod brings to the score plug-ins, read once per pod."""
 
-import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
+
+import msgspec
 
 from api.kubernetes import core
 from domain.scoring import objects, releases, requests, terms
 
 Amounts = Mapping[str, int]
 PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
+_VOLUME_SOURCES: Final = (
+    releases.ImageSources.VOLUMES,
+    releases.ImageSources.COUNTED_VOLUMES,
+)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class PodScoring:
+class PodScoring(msgspec.Struct, frozen=True, gc=False):
     """A pending pod as the score plug-ins see it."""
 
     namespace: str
@@ -69,19 +73,12 @@ def full_name(image: str) -> str:
 
 def images(spec: objects.PodSpec, sources: releases.ImageSources) -> tuple[str, ...]:
     """Return the full names of the images that ImageLocality looks for."""
-    return tuple(map(full_name, _images(spec, sources)))
-
-
-def _images(spec: objects.PodSpec, sources: releases.ImageSources) -> Iterator[str]:
+    found = [one.image for one in spec.containers]
     if sources is not releases.ImageSources.CONTAINERS:
-        yield from _container_images(spec.init_containers)
-    yield from _container_images(spec.containers)
-    if sources in (releases.ImageSources.VOLUMES, releases.ImageSources.COUNTED_VOLUMES):
-        yield from (one.image.reference for one in spec.volumes if one.image is not None)
-
-
-def _container_images(containers: Iterable[core.Container]) -> Iterator[str]:
-    return (container.image for container in containers)
+        found = [one.image for one in spec.init_containers] + found
+    if sources in _VOLUME_SOURCES:
+        found += [one.image.reference for one in spec.volumes if one.image is not None]
+    return tuple(map(full_name, found))
 
 
 def _image_count(spec: objects.PodSpec, sources: releases.ImageSources) -> int:

@@ -1,8 +1,8 @@
 """The total that kube-scheduler would compute: score plug-ins, normalised, weighted and added."""
 
-import dataclasses
 import functools
 
+import msgspec
 import numpy as np
 
 from domain.scoring import columns as node_columns
@@ -15,8 +15,7 @@ POINT = 10
 """Worth of one point of an extender of weight 1: its scores are 0 to 10, the total's 0 to 100."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class PluginScores:
+class PluginScores(msgspec.Struct, frozen=True, gc=False):
     """What one score plug-in said of each candidate row."""
 
     plugin: str
@@ -32,8 +31,7 @@ class PluginScores:
         return self.normalized * self.weight
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Scores:
+class Scores(msgspec.Struct, frozen=True, gc=False):
     """The in-tree total of every candidate row and the plug-ins that it is the sum of."""
 
     rows: Integers
@@ -94,8 +92,7 @@ def score(
     return Scores(rows, tuple(plugins), total)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Inputs:
+class _Inputs(msgspec.Struct, frozen=True, gc=False):
     """Everything that any plug-in reads."""
 
     settings: profile.ScoringProfile

@@ -7,7 +7,10 @@ Times are seconds since the epoch.
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
+from operator import add, sub
 from typing import NamedTuple
+
+import msgspec
 
 from api import names
 from api.koordinator.metadata.qos import Band
@@ -163,8 +166,7 @@ class Resident(NamedTuple):
     """Until a report newer than this, the estimate counts rather than the measurement."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Sums:
+class Sums(msgspec.Struct, frozen=True, gc=False):
     """What the residents of a node add to its measured usage."""
 
     prod_usage: Vector
@@ -175,19 +177,19 @@ class Sums:
     def plus(self, other: "Sums") -> "Sums":
         """Return the sums with those of other residents."""
         return Sums(
-            plus(self.prod_usage, other.prod_usage),
-            plus(self.node_delta, other.node_delta),
-            plus(self.prod_delta, other.prod_delta),
-            plus(self.node_estimated, other.node_estimated),
+            tuple(map(add, self.prod_usage, other.prod_usage)),
+            tuple(map(add, self.node_delta, other.node_delta)),
+            tuple(map(add, self.prod_delta, other.prod_delta)),
+            tuple(map(add, self.node_estimated, other.node_estimated)),
         )
 
     def less(self, other: "Sums") -> "Sums":
         """Return the sums without those of some of the residents."""
         return Sums(
-            minus(self.prod_usage, other.prod_usage),
-            minus(self.node_delta, other.node_delta),
-            minus(self.prod_delta, other.prod_delta),
-            minus(self.node_estimated, other.node_estimated),
+            tuple(map(sub, self.prod_usage, other.prod_usage)),
+            tuple(map(sub, self.node_delta, other.node_delta)),
+            tuple(map(sub, self.prod_delta, other.prod_delta)),
+            tuple(map(sub, self.node_estimated, other.node_estimated)),
         )
 
 
@@ -198,12 +200,7 @@ def vector(amounts: Mapping[str, int], universe: Sequence[str]) -> Vector:
 
 def plus(left: Vector, right: Vector) -> Vector:
     """Add two vectors."""
-    return tuple([a + b for a, b in zip(left, right, strict=True)])
-
-
-def minus(left: Vector, right: Vector) -> Vector:
-    """Subtract a vector from another."""
-    return tuple([a - b for a, b in zip(left, right, strict=True)])
+    return tuple(map(add, left, right))
 
 
 def estimate(
@@ -277,11 +274,17 @@ def accumulate(
             missing_of_prod.append(pod.estimate)
         elif pod.prod and missing is not None:
             missing_of_prod.append(missing)
-    parts = (used_by_prod, missing_here, missing_of_prod, estimates)
-    return Sums(*(_total(part, width) for part in parts))
+    return Sums(
+        _total(used_by_prod, width),
+        _total(missing_here, width),
+        _total(missing_of_prod, width),
+        _total(estimates, width),
+    )
 
 
 def _total(vectors: Sequence[Vector], width: int) -> Vector:
+    if len(vectors) == 1:
+        return vectors[0]
     return tuple(map(sum, zip(*vectors, strict=True))) if vectors else (0,) * width
 
 

@@ -1,23 +1,22 @@
 """The scheduling cycle of one pod: what PreFilter prepared, shared by all calls about it."""
 
 import collections
-import dataclasses
 from collections.abc import Hashable, Mapping
 from typing import Any, Protocol
+
+import msgspec
 
 from extender.framework import verdicts, views
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(msgspec.Struct, frozen=True, gc=False):
     """A status together with the plug-in that gave it."""
 
     plugin: str
     status: verdicts.Status
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Cycle:
+class Cycle(msgspec.Struct, frozen=True, gc=False):
     """One pod and what every plug-in prepared for it."""
 
     pod: views.PodInfo

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 
 from extender.framework import cycle, nominations, permit, protocols, verdicts, views
@@ -25,8 +26,7 @@ def alone(row: int) -> verdicts.Rows:
     return np.array((row,), dtype=np.intp)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True, gc=False):
     """The joint verdict of all filters: per candidate 0, or 1 + the index of the refusal."""
 
     codes: verdicts.Codes

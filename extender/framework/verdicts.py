@@ -41,8 +41,7 @@ class Status:
         return self.message or self.reason
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True, gc=False):
     """A filter's word on every node: 0 passes, k is refused with statuses[k - 1]."""
 
     codes: Codes
@@ -59,8 +58,7 @@ class Diagnosis:
     """What would let the pod onto this node, each on its own."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Score:
+class Score(msgspec.Struct, frozen=True, gc=False):
     """A scorer's raw numbers and how to bring them to 0..100."""
 
     values: Column
@@ -74,7 +72,7 @@ class Score:
     def of(self, rows: Rows) -> "Score":
         """Return the score of some rows, of all rows' score."""
         tiers = None if self.tiers is None else self.tiers[rows]
-        return dataclasses.replace(self, values=self.values[rows], tiers=tiers)
+        return msgspec.structs.replace(self, values=self.values[rows], tiers=tiers)
 
 
 NumaHint = hint_merge.NumaHint

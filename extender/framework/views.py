@@ -86,8 +86,7 @@ class PodInfo(msgspec.Struct, frozen=True):
         return self.key.partition("/")[2]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class NodeInfo:
+class NodeInfo(msgspec.Struct, frozen=True, gc=False):
     """Everything that is known about one node."""
 
     node: records.NodeRecord
@@ -148,8 +147,7 @@ class Lent:
     """Whether of what was allocated to it nothing may be taken from elsewhere."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class View:
+class View(msgspec.Struct, frozen=True):
     """A read-only snapshot of the cluster; valid until the next await."""
 
     names: Sequence[str]
@@ -212,7 +210,7 @@ class View:
         infos = [self.node(row) for row in chosen]
         values = [self.values(row) for row in chosen]
         columns = np.array(chosen, dtype=np.intp)
-        return dataclasses.replace(
+        return msgspec.structs.replace(
             self,
             names=(names := tuple(self.names[row] for row in chosen)),
             rows={name: row for row, name in enumerate(names)},
@@ -275,7 +273,7 @@ class View:
             whole: Mapping[str, object] = dict(cluster)
         else:
             whole = advanced_values.AdvancedValues(self.cluster, self.trackers, steps)
-        return dataclasses.replace(
+        return msgspec.structs.replace(
             kept,
             requested=_kept(requested),
             figures={plugin: _kept(part) for plugin, part in figures.items()},
@@ -305,7 +303,9 @@ def recounted(info: NodeInfo, change: Changes) -> tuple[NodeInfo, list[deltas.Cl
     present = (*left, *change.add)
     reserved = remainders.whole(present)
     held = remainders.counted(present, reserved)
-    found = dataclasses.replace(info, claims=held, pods=pods_of(held, reserved), reserved=reserved)
+    found = msgspec.structs.replace(
+        info, claims=held, pods=pods_of(held, reserved), reserved=reserved
+    )
     return found, steps
 
 

@@ -7,6 +7,8 @@ was woken counts as placed until it is tried, and no more are woken than can be 
 import dataclasses
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from extender.framework import views
 from extender.requeue import unschedulable_pods
 from extender.state import claims, cluster_state, deltas, records
@@ -78,7 +80,7 @@ class Charges:
             whole = dict(view.cluster)
             for one in self._held:
                 views.advance(whole, view.trackers, one.delta)
-            self._shown = view.version, uids, dataclasses.replace(view, cluster=whole)
+            self._shown = view.version, uids, msgspec.structs.replace(view, cluster=whole)
         return uids, self._shown[2]
 
     def _counts(self, one: _Charge, now: float) -> bool:

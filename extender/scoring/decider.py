@@ -5,6 +5,8 @@ import dataclasses
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
+import msgspec
+
 from domain.scoring import columns as node_columns
 from domain.scoring import eligibility, explanation, objects, profile, releases, totals
 from domain.scoring import pod as scored_pod
@@ -33,8 +35,7 @@ class Caches:
     synced: Callable[[], bool]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True, gc=False):
     """One filter call, as far as a decision depends on it."""
 
     pod: objects.Pod
@@ -82,7 +83,8 @@ class Decider:
 
     def decide(self, asked: Asked, points: Points, now: float) -> int | None:
         """Return the place among the rows of the chosen node; None leaves the choice to others."""
-        self._known.expire(self._monotonic())
+        moment = self._monotonic()
+        self._known.expire(moment)
         uid = asked.pod.metadata.uid
         # A pod that is asked about again is not on its way to where it was sent before.
         self._known.end_shadow(uid)
@@ -96,7 +98,7 @@ class Decider:
         scores = self._scores(settings, asked.pod, rows)
         if settings.extender_weight:
             scores = totals.with_points(scores, POINTS, points(), settings.extender_weight)
-        failed = self._attempts.failed(uid, self._monotonic())
+        failed = self._attempts.failed(uid, moment)
         avoided = frozenset((self._known.row(failed),)) if failed else frozenset()
         chosen = totals.choose(scores, self._draw(), avoided)
         found = explanation.explain(scores, self._known.names, chosen)

@@ -1,7 +1,6 @@
 """How the totals of recent decisions came about, for people."""
 
 import collections
-import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -13,8 +12,7 @@ from domain.scoring import explanation
 _MOST: Final = 1000
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True, gc=False):
     """The node that filter chose for a pod, or why it left the choice to the scheduler."""
 
     uid: str

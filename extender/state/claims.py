@@ -29,8 +29,11 @@ class ClaimKind(enum.Enum):
 
 SHOWN: Final = "shown"
 """Evidence of a reservation that the API server has shown; until then no pod may use it."""
-FIRM: Final = frozenset({ClaimKind.BOUND, ClaimKind.ASSUMED})
-"""Kinds of pods that the scheduler counts as placed; one claim a pod at most."""
+FIRM: Final = (ClaimKind.BOUND, ClaimKind.ASSUMED)
+"""Kinds of pods that the scheduler counts as placed; one claim a pod at most.
+
+A tuple, since enumerations are hashed in Python and compared in C.
+"""
 
 
 class Claim(msgspec.Struct, frozen=True, gc=False):

@@ -6,7 +6,6 @@ it turns out that nothing was written. A pod that is neither bound nor assumed m
 """
 
 import contextlib
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
@@ -29,8 +28,7 @@ STATUS = "status"
 """Evidence of a nomination that the scheduler wrote into the pod's status."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Assumption:
+class Assumption(msgspec.Struct, frozen=True, gc=False):
     """A place given to a pod, counted until the watch confirms it."""
 
     claim: claims.Claim
@@ -247,13 +245,13 @@ class Ledger:
         """Note that the write behind an assumption ended without an answer."""
         assumed = self._assumed.get(uid)
         if assumed is not None:
-            self._assumed[uid] = dataclasses.replace(assumed, uncertain=True)
+            self._assumed[uid] = msgspec.structs.replace(assumed, uncertain=True)
 
     def renew(self, uid: str, made_at: float) -> None:
         """Let an assumption that was found written wait for its echo anew."""
         assumed = self._assumed.get(uid)
         if assumed is not None:
-            self._assumed[uid] = dataclasses.replace(assumed, made_at=made_at, uncertain=False)
+            self._assumed[uid] = msgspec.structs.replace(assumed, made_at=made_at, uncertain=False)
 
     def expired(self, before: float) -> list[Assumption]:
         """Return the assumptions that are uncertain or older than a moment of the clock."""

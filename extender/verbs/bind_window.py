@@ -1,8 +1,9 @@
 """How long what was checked may still be written."""
 
-import dataclasses
 import math
 from typing import Final
+
+import msgspec
 
 from kube.client import errors
 from process.runtime import clock as clocks
@@ -10,8 +11,7 @@ from process.runtime import clock as clocks
 LATE: Final = "too much time passed between the check and the write"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Window:
+class Window(msgspec.Struct, frozen=True, gc=False):
     """The time within which a write has to leave, on the monotonic clock.
 
     A process that stood still for longer may have been replaced, and others have decided meanwhile.

@@ -4,11 +4,11 @@ kube-scheduler uses the only node that a filter leaves without scoring it, and r
 refused only where none is left.
 """
 
-import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
+import msgspec
 import numpy as np
 import orjson
 
@@ -29,8 +29,7 @@ PASSED_OVER = verdicts.Status("a Reservation for the pod is on a node that was n
 _PASSED_OVER = pipeline.Refusal("sample", PASSED_OVER)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Judgement:
+class _Judgement(msgspec.Struct, frozen=True, gc=False):
     """The names of one call, each with 0 or 1 + the index of its refusal."""
 
     candidates: request_codec.Candidates

@@ -2,9 +2,10 @@
 
 import asyncio
 import contextlib
-import dataclasses
 from collections.abc import Callable, Collection, Hashable, Iterable
 from typing import Final
+
+import msgspec
 
 from extender.framework import verdicts
 from extender.state import ledger
@@ -24,8 +25,7 @@ _FRESH_SECONDS: Final = 5.0
 LEFT: Final = "the caller has stopped waiting; nothing was bound"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(msgspec.Struct, frozen=True):
     """One attempt of one call."""
 
     deadline: float

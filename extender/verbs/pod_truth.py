@@ -15,8 +15,7 @@ from process.runtime import clock as clocks
 from process.runtime import supervise
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Truth:
+class Truth(msgspec.Struct, frozen=True, gc=False):
     """Where the API server says a pod is; no pod: it is gone or another one took its name."""
 
     pod: records.PodRecord | None

@@ -5,7 +5,6 @@ last is remembered together with its very bytes; equal bytes mean the same thing
 """
 
 import contextlib
-import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -47,8 +46,7 @@ _POD = msgspec.json.Decoder(objects.Pod)
 _NAMES = msgspec.json.Decoder(list[str])
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Question:
+class Question(msgspec.Struct, frozen=True, gc=False):
     """One filter or prioritize call."""
 
     pod: objects.Pod
@@ -61,8 +59,7 @@ class Question:
     """The names of the candidates as they were sent."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Candidates:
+class Candidates(msgspec.Struct, frozen=True, gc=False):
     """The names of one call and the rows they stand for."""
 
     names: Sequence[str]

@@ -20,8 +20,7 @@ logger = logging.getLogger(__name__)
 PAYLOAD_VERSION = 1
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Reserved:
+class Reserved(msgspec.Struct, frozen=True, gc=False):
     """A pod that is assumed on a node, and what will be written on it."""
 
     pod: records.PodRecord

@@ -1,8 +1,9 @@
 """What if some claims were gone: one node and the values of the whole cluster. Pure."""
 
-import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterable
+
+import msgspec
 
 from extender.framework import cycle, nominations, pipeline, victim_units, views
 
@@ -120,7 +121,7 @@ class Trial:
 
     def everywhere(self) -> views.View:
         """Return all nodes under the values of a cluster without what has left."""
-        return dataclasses.replace(self.live, cluster=dict(self._cluster))
+        return msgspec.structs.replace(self.live, cluster=dict(self._cluster))
 
     def judged(self) -> tuple[cycle.Cycle, cycle.Refusal | None]:
         """Return what PreFilter prepared, and why the node refuses the pod, None if it passes."""

@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from extender.framework import cycle, protocols, verdicts, views
@@ -85,7 +86,7 @@ class ReservedCapacity:
             return
         for nominee in nominator.nominees(asked.prepared[nominator.name], view, row):
             prepared = {**asked.prepared, nominator.name: nominee.prepared}
-            changed = dataclasses.replace(asked, prepared=prepared)
+            changed = msgspec.structs.replace(asked, prepared=prepared)
             held = next((c for c in view.node(row).claims if c.id == nominee.claim), None)
             if held is None:
                 yield changed, view, row
@@ -93,10 +94,10 @@ class ReservedCapacity:
             lent = views.Lent(held, nominee.restricted)
             if held.allocations.keys() <= {nominator.name}:
                 # It holds nothing that others allocate, so that they find the node as it is.
-                yield changed, dataclasses.replace(view, lent=lent), row
+                yield changed, msgspec.structs.replace(view, lent=lent), row
                 continue
             one = view.with_claims(row, remove=(nominee.claim,))
-            yield changed, dataclasses.replace(one, lent=lent), 0
+            yield changed, msgspec.structs.replace(one, lent=lent), 0
 
     def joined(
         self,

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Generator, Hashable, Iterator, Sequence
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from extender.framework import pipeline, verdicts, views
@@ -201,7 +202,7 @@ class Sorts:
 def _own(score: verdicts.Score) -> verdicts.Score:
     """Return numbers that may be written to."""
     tiers = None if score.tiers is None else score.tiers.copy()
-    return dataclasses.replace(score, values=score.values.copy(), tiers=tiers)
+    return msgspec.structs.replace(score, values=score.values.copy(), tiers=tiers)
 
 
 def most_refusing(

@@ -62,6 +62,8 @@ class LoadAware:
         )
         estimator = estimation.Estimator(arguments)
         self.estimate, self.resident = estimator.estimate, estimator.resident
+        weights = [arguments.weights.get(name, 0) for name in self.universe]
+        self._weights = np.array(weights, dtype=np.int64)
         self._node_sums = node_sums.NodeSums(
             self.resident, self._width, include_system=arguments.prod_includes_system
         )
@@ -260,19 +262,18 @@ class LoadAware:
             moment, amounts = _milliseconds(now), prepared.amounts
             value = one_node.score(arguments, self.universe, column, amounts, moment)
             return verdicts.Score(np.array((value,), dtype=np.int64))
-        until, *totals = view.gathered(NAME, rows, slice(fresh, fresh + 1 + width))
+        figures = view.gathered(NAME, rows, slice(fresh, fresh + 1 + width))
+        until, totals = figures[0], figures[1:]
         used = view.gathered(NAME, rows, slice(start, start + width))
-        weighed = np.zeros(rows.size, dtype=np.int64)
-        lowest = np.full(rows.size, 100, dtype=np.int64)
-        for index, amount in enumerate(prepared.amounts):
-            weight = arguments.weights.get(self.universe[index], 0)
-            if not weight and not arguments.dominant_weight:
-                continue
-            free = np.maximum(totals[index] - used[index] - amount, 0)
-            share = free * 100 // np.maximum(totals[index], 1)
-            weighed += weight * share
-            np.minimum(lowest, share, out=lowest)
-        values = (weighed + arguments.dominant_weight * lowest) // weights
+        shares = totals - used
+        shares -= np.array(prepared.amounts, dtype=np.int64)[:, np.newaxis]
+        np.maximum(shares, 0, out=shares)
+        shares *= 100
+        shares //= np.maximum(totals, 1)
+        values = self._weights @ shares
+        if arguments.dominant_weight:
+            values += arguments.dominant_weight * shares.min(axis=0, initial=100)
+        values //= weights
         stale = until <= _milliseconds(now)
         if np.count_nonzero(stale):
             values[stale] = 0

@@ -6,9 +6,10 @@ numbers, so both ways lead to the same. Two states may ask about a node in turn:
 the fork on which gangs are planned. Each goes on from what is closest to its own pods.
 """
 
-import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
+
+import msgspec
 
 from domain.usage import load
 from extender.framework import views
@@ -19,8 +20,7 @@ _MOST_CHANGES: Final = 4
 """Pods that come and go at once; for more of them everything is summed anew."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Kept:
+class _Kept(msgspec.Struct, frozen=True, gc=False):
     """The sums of these pods, and the report to which they add."""
 
     report: load.Report
@@ -28,8 +28,7 @@ class _Kept:
     sums: load.Sums
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Change:
+class _Change(msgspec.Struct, frozen=True, gc=False):
     """Pods that are on a node now and were not, and those that were."""
 
     come: Sequence[views.PodRecord]

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+import msgspec
 import pytest
 
 from domain.scoring import eligibility, objects, profile, releases
@@ -27,7 +28,7 @@ def a_pod(**spec: Any) -> objects.Pod:
 def facts(**given: Any) -> eligibility.ClusterFacts:
     """Return what is known of a cluster where nothing stands in the way."""
     nothing = eligibility.ClusterFacts(True, affinity.TermIndex(), images.ImageIndex())
-    return dataclasses.replace(nothing, **given)
+    return msgspec.structs.replace(nothing, **given)
 
 
 def volume(**source: Any) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Which places of a plan are judged again when they are kept: those on nodes that have changed."""
 
-import dataclasses
-
+import msgspec
 import pytest
 
 from extender.framework import pipeline
@@ -99,6 +98,6 @@ def test_a_member_with_a_quota_is_judged_again_after_any_change():
 def test_other_plugins_judge_everything_again(cluster, since):
     plan = cluster.plan(cluster.gang("g", 2))
     view = cluster.cluster.view()
-    since.look(dataclasses.replace(view, trackers=tuple(view.trackers[1:])))
+    since.look(msgspec.structs.replace(view, trackers=tuple(view.trackers[1:])))
     assert kept(cluster, plan, since) == []
     assert len(JUDGED) == 2

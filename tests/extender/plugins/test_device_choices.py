@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -83,7 +84,7 @@ def test_no_digest_stands_for_a_node_that_is_shown_as_it_is_not():
     claim = views.Claim("c", "n0", found.pod("lender", {}), views.ClaimKind.BOUND)
     assert choices.key(prepared, view, row, -1) is not None
     assert choices.key(prepared, view.with_claims(row), 0, -1) is None
-    lent = dataclasses.replace(view, lent=views.Lent(claim))
+    lent = msgspec.structs.replace(view, lent=views.Lent(claim))
     assert choices.key(prepared, lent, row, -1) is None
 
 

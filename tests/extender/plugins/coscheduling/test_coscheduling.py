@@ -1,7 +1,6 @@
 """Coscheduling: members pass where their plan placed them, and are bound with their quorum."""
 
-import dataclasses
-
+import msgspec
 import numpy as np
 import pytest
 
@@ -56,7 +55,7 @@ def test_what_other_gangs_keep_is_not_left_out_to_judge_a_member_without_a_plan(
     assert asked.refused.status.everywhere
     rows = np.flatnonzero(view.known)
     # A look without claims would need nodes, which this view cannot show.
-    blind = dataclasses.replace(view, node=None, values=None)
+    blind = msgspec.structs.replace(view, node=None, values=None)
     outcome = cluster.pipeline.filter(asked, blind, rows, NOW)
     assert [outcome.refusal(place) for place in range(rows.size)] == [asked.refused] * 3
 
