@@ -1,6 +1,8 @@
 """The total that kube-scheduler would compute: score plug-ins, normalised, weighted and added."""
 
 import functools
+from collections.abc import Callable, Mapping
+from typing import Final
 
 import msgspec
 import numpy as np
@@ -10,6 +12,7 @@ from domain.scoring import node_resources, normalize, profile
 from domain.scoring import pod as scored_pod
 
 Integers = node_columns.Integers
+_Scored = tuple[Integers, Integers]
 
 POINT = 10
 """Worth of one point of an extender of weight 1: its scores are 0 to 10, the total's 0 to 100."""
@@ -82,7 +85,8 @@ def score(
     plugins = []
     total = np.zeros(len(rows), dtype=np.int64)
     for name, weight in settings.weights:
-        found = _plugin(name, inputs)
+        scorer = _SCORERS.get(name)
+        found = None if scorer is None else scorer(inputs)
         if found is None:
             continue
         plugins.append(PluginScores(name, weight, *found))
@@ -102,34 +106,12 @@ class _Inputs(msgspec.Struct, frozen=True, gc=False):
     rows: Integers
 
 
-def _plugin(name: str, given: _Inputs) -> tuple[Integers, Integers] | None:
-    """Return raw and normalised scores; None where the plug-in skips the pod."""
-    match name:
-        case profile.FIT:
-            raw = node_resources.fit_scores(given.settings.fit, given.pod, given.taken)
-            return raw, raw
-        case profile.BALANCE:
-            return _balance(given)
-        case profile.TAINTS:
-            if given.compared.intolerable is None:
-                return constant(0, len(given.rows)), constant(normalize.HIGHEST, len(given.rows))
-            raw = given.compared.intolerable.take(given.rows)
-            return raw, normalize.reversed_proportional(raw)
-        case profile.NODE_AFFINITY if given.pod.preferences is not None:
-            raw = _taken(given.compared.preferred, given.rows)
-            return raw, normalize.proportional(raw)
-        case profile.IMAGES:
-            if given.compared.image_bytes is None:
-                return constant(0, len(given.rows)), constant(0, len(given.rows))
-            raw = given.compared.image_bytes.take(given.rows)
-            return raw, normalize.image_scores(raw, given.pod.image_count)
-        case profile.SPREAD if given.compared.spread is not None:
-            raw = normalize.spread_raw(given.compared.spread, given.rows)
-            return raw, normalize.spread_scores(raw)
-    return None
+def _fit(given: _Inputs) -> _Scored:
+    raw = node_resources.fit_scores(given.settings.fit, given.pod, given.taken)
+    return raw, raw
 
 
-def _balance(given: _Inputs) -> tuple[Integers, Integers] | None:
+def _balance(given: _Inputs) -> _Scored | None:
     settings, pod = given.settings, given.pod
     if settings.release.balance_skips_best_effort and not any(
         pod.requests.get(name) for name in settings.balanced
@@ -139,6 +121,45 @@ def _balance(given: _Inputs) -> tuple[Integers, Integers] | None:
         settings.balanced, settings.release.balance_gain, pod, given.taken
     )
     return raw, raw
+
+
+def _taints(given: _Inputs) -> _Scored:
+    if given.compared.intolerable is None:
+        return constant(0, len(given.rows)), constant(normalize.HIGHEST, len(given.rows))
+    raw = given.compared.intolerable.take(given.rows)
+    return raw, normalize.reversed_proportional(raw)
+
+
+def _node_affinity(given: _Inputs) -> _Scored | None:
+    if given.pod.preferences is None:
+        return None
+    raw = _taken(given.compared.preferred, given.rows)
+    return raw, normalize.proportional(raw)
+
+
+def _images(given: _Inputs) -> _Scored:
+    if given.compared.image_bytes is None:
+        return constant(0, len(given.rows)), constant(0, len(given.rows))
+    raw = given.compared.image_bytes.take(given.rows)
+    return raw, normalize.image_scores(raw, given.pod.image_count)
+
+
+def _spread(given: _Inputs) -> _Scored | None:
+    if given.compared.spread is None:
+        return None
+    raw = normalize.spread_raw(given.compared.spread, given.rows)
+    return raw, normalize.spread_scores(raw)
+
+
+_SCORERS: Final[Mapping[str, Callable[[_Inputs], _Scored | None]]] = {
+    profile.FIT: _fit,
+    profile.BALANCE: _balance,
+    profile.TAINTS: _taints,
+    profile.NODE_AFFINITY: _node_affinity,
+    profile.IMAGES: _images,
+    profile.SPREAD: _spread,
+}
+"""Each returns raw and normalised scores; None where the plug-in skips the pod."""
 
 
 @functools.lru_cache(maxsize=64)

@@ -310,6 +310,11 @@ def without(plugins: Pipeline, name: str) -> Pipeline:
 
 def weighed(parts: Sequence[tuple[int, verdicts.Score]], size: int) -> verdicts.Column:
     """Join the numbers of scorers about so many candidates into 0..100, plus TIER per tier."""
+    if len(parts) == 1:
+        # As most often: what weighing leaves as it is.
+        only = parts[0][1]
+        values = _normalised(only)
+        return values if only.tiers is None else values + only.tiers * TIER
     total = np.zeros(size, dtype=np.int64)
     tiers: verdicts.Column | None = None
     weights = 0

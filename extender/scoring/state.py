@@ -51,6 +51,8 @@ class ScoringState:
             collections.OrderedDict()
         )
         self._translated: tuple[int, node_columns.Integers] | None = None
+        self._shown: tuple[node_columns.Integers, node_columns.NodeColumns] | None = None
+        """What was shown of these amounts, which change in place."""
 
     # -- reading ---------------------------------------------------------------------------
 
@@ -65,12 +67,17 @@ class ScoringState:
 
     def nodes(self) -> node_columns.NodeColumns:
         """Return the amounts of all rows."""
-        count = len(self._resources)
-        shown = self._amounts[:]
-        shown.flags.writeable = False
-        return node_columns.NodeColumns(
-            self._resources, shown[:count], shown[count : 2 * count], shown[2 * count :]
-        )
+        if self._shown is None or self._shown[0] is not self._amounts:
+            count = len(self._resources)
+            shown = self._amounts[:]
+            shown.flags.writeable = False
+            self._shown = (
+                self._amounts,
+                node_columns.NodeColumns(
+                    self._resources, shown[:count], shown[count : 2 * count], shown[2 * count :]
+                ),
+            )
+        return self._shown[1]
 
     def translated(self, view: views.View) -> node_columns.Integers:
         """Return the row here of every row of a view; NOWHERE for rows without a node."""

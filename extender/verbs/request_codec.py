@@ -7,7 +7,6 @@ last is remembered together with its very bytes; equal bytes mean the same thing
 import contextlib
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -32,7 +31,7 @@ class _Wire(msgspec.Struct, frozen=True, gc=False, rename="pascal"):
     node_names: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class _Parts(NamedTuple):
+class _Parts(msgspec.Struct, frozen=True, gc=False):
     """The undecoded parts of a call."""
 
     pod: bytes

@@ -13,6 +13,8 @@ import ssl
 from collections.abc import Callable
 from typing import NamedTuple, cast
 
+import msgspec
+
 from kube.client import http_response
 
 
@@ -41,7 +43,7 @@ class Address(NamedTuple):
         return f"{host}:{self.port}"
 
 
-class Request(NamedTuple):
+class Request(msgspec.Struct, frozen=True, gc=False):
     """One request."""
 
     data: bytes

@@ -5,6 +5,8 @@ import urllib.parse
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+import msgspec
+
 _PLAIN: Final = re.compile(r"[A-Za-z0-9/._~-]*")
 _KEPT: Final = "/:@!$&'()*+,;=~-._"
 _UNFIT: Final = re.compile(r"[\x00-\x1f\x7f]")
@@ -23,7 +25,7 @@ class Server(NamedTuple):
     """What the Host header says."""
 
 
-class Media(NamedTuple):
+class Media(msgspec.Struct, frozen=True, gc=False):
     """Media types of one exchange."""
 
     sent: str = "application/json"

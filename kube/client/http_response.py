@@ -5,9 +5,10 @@ send ends the connection instead of being guessed.
 """
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 import httptools
+import msgspec
 
 _PROTOCOL: Final = b"HTTP/"
 _VERSIONS: Final = frozenset({"1.0", "1.1"})
@@ -23,7 +24,7 @@ class BrokenError(Exception):
     """What arrived is not one complete, unambiguous answer."""
 
 
-class Response(NamedTuple):
+class Response(msgspec.Struct, frozen=True, gc=False):
     """A complete answer; header names are in lower case."""
 
     status: int
@@ -132,7 +133,7 @@ class Reader:
         answer = self._answer
         if answer is None or not self._surplus:
             return answer
-        return answer._replace(reusable=False)
+        return msgspec.structs.replace(answer, reusable=False)
 
     def _made(self, *, reusable: bool) -> Response:
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)

@@ -77,7 +77,7 @@ class Bookmark(NamedTuple):
     ends_initial: bool
 
 
-class Item(NamedTuple, Generic[T]):
+class Item(msgspec.Struct, Generic[T], frozen=True, gc=False):
     """One object: its identity, its projection, and why it could not be read if it could not."""
 
     meta: store.Meta
@@ -85,14 +85,14 @@ class Item(NamedTuple, Generic[T]):
     flaw: str = ""
 
 
-class Event(NamedTuple, Generic[T]):
+class Event(msgspec.Struct, Generic[T], frozen=True, gc=False):
     """One object that was added, modified or deleted."""
 
     item: Item[T]
     deleted: bool
 
 
-class Told(NamedTuple):
+class Told(msgspec.Struct, frozen=True, gc=False):
     """One event in protobuf."""
 
     type: str

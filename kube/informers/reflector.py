@@ -140,6 +140,7 @@ class Reflector(Generic[T]):
         )
         store.faults = self._figures.failed
         self._figures.age.set_function(lambda: self.contact.age)
+        self._figures.objects.set_function(lambda: float(len(store)))
         self._figures.missing.set_function(lambda: float(self.contact.missing))
         self._version, self._streams_lists = "", self._pace.streaming_list
         self._trusts_cache = projection.is_from_cache
@@ -325,7 +326,6 @@ class Reflector(Generic[T]):
         self.contact.listed()
         self._trusts_cache = self.projection.is_from_cache
         self._figures.lists.inc()
-        self._figures.objects.set(len(self.store))
         self._complete.set()
         logger.info(
             "list is complete resource=%s objects=%d kept=%d gone=%d version=%s",
@@ -347,7 +347,6 @@ class Reflector(Generic[T]):
             self.store.remove(item.meta.key, item.meta.version)
         else:
             self.store.put(item.meta, item.value)
-        self._figures.objects.set(len(self.store))
         # The last one delivered, even if it is older: what is delivered twice does no harm.
         self._version = str(item.meta.version) if item.meta.version else self._version
         self.progress.advance(item.meta.version)

@@ -119,7 +119,7 @@ class Store(Generic[T]):
     def listen(self, listener: Listener[T]) -> Callable[[], None]:
         """Tell a listener what is here now and every change from now on; return how to stop."""
         for key, value in list(self.items()):
-            self._tell(listener, Change(key, None, value))
+            self._tell((listener,), Change(key, None, value))
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
@@ -226,18 +226,19 @@ class Store(Generic[T]):
 
     def _emit(self, change: Change[T]) -> bool:
         """Tell every listener; return whether all of them took it in."""
-        told = [self._tell(listener, change) for listener in tuple(self._listeners)]
-        return all(told)
+        return self._tell(tuple(self._listeners), change)
 
-    def _tell(self, listener: Listener[T], change: Change[T]) -> bool:
-        try:
-            listener(change)
-        except UNREADABLE as error:
-            if self.faults is None:
-                raise
-            self.faults(change.key, error)
-            return False
-        return True
+    def _tell(self, listeners: Iterable[Listener[T]], change: Change[T]) -> bool:
+        told = True
+        for listener in listeners:
+            try:
+                listener(change)
+            except UNREADABLE as error:
+                if self.faults is None:
+                    raise
+                self.faults(change.key, error)
+                told = False
+        return told
 
 
 class Index(Generic[T]):

@@ -5,7 +5,7 @@ import functools
 from collections.abc import Mapping
 from typing import Any, Protocol, cast
 
-from aiohttp import streams, tcp_helpers, web
+from aiohttp import streams, web
 
 from process.configuration import settings
 from process.http import fast_path, framing, tls
@@ -67,7 +67,6 @@ class Connection(web.RequestHandler):
         if self._listener.express is None:
             self._wake()
         else:
-            tcp_helpers.tcp_keepalive(wire)
             self._lane = fast_path.Connection(self._listener.express, wire)
 
     @property

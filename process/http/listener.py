@@ -50,6 +50,9 @@ def _open(family: int, address: tuple[object, ...]) -> socket.socket:
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Each connection inherits these.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if family == socket.AF_INET6:
             # `::` means every address, of both families, only when this is off.
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(address[0] != "::"))
@@ -135,7 +138,6 @@ class Listener:
             one.close()
             return
         one.setblocking(False)
-        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.arrival = self._spawn("accept", self._serve(one, connection))
 
     async def _serve(self, one: socket.socket, connection: connections.Connection) -> None:

@@ -27,8 +27,6 @@ logger = logging.getLogger(__name__)
 # these are only for bursts between two of its looks. The third never comes.
 _YOUNG: Final = (10_000, 2, 1_000_000_000)
 _DRAIN_SECONDS: Final = 1.0
-# To count newcomers takes a fraction of this; in less work there can be few of them.
-_WORTH_COUNTING_SECONDS: Final = 0.001
 _BUCKETS: Final = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0)
 
 
@@ -38,6 +36,8 @@ class Limits:
 
     look_seconds: float = 0.1
     """How often newcomers are counted."""
+    worth_counting_seconds: float = 0.05
+    """After less work they are not counted: there are few, and counting takes up to half a ms."""
     newcomers: int = 5000
     """How many are looked at in one go; about a millisecond for every 3,000."""
     pass_seconds: float = 10.0
@@ -101,7 +101,7 @@ class Collector:
     def _are_many(self) -> bool:
         """Tell whether there are many newcomers; who has hardly worked since has made few."""
         worked = self._worked()
-        if worked - self._counted < _WORTH_COUNTING_SECONDS:
+        if worked - self._counted < self._limits.worth_counting_seconds:
             return False
         many = _newcomers() > self._limits.newcomers
         self._counted = self._worked()

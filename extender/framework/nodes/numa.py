@@ -36,6 +36,8 @@ class Aligned:
     """The providers that tell where a trial is needed."""
     classes: Mapping[str, protocols.NodeClasses] = dataclasses.field(init=False)
     """Who tells on which nodes a trial ends alike."""
+    names: frozenset[str] = dataclasses.field(init=False)
+    """Of the providers."""
 
     def __post_init__(self) -> None:
         """Find out once who is asked what: asking an object for its methods is slow."""
@@ -44,10 +46,11 @@ class Aligned:
         asked = [*self.providers, *((self.source,) if self.source is not None else ())]
         alike = {p.name: p for p in asked if isinstance(p, protocols.NodeClasses)}
         object.__setattr__(self, "classes", alike)
+        object.__setattr__(self, "names", frozenset(p.name for p in self.providers))
 
     def concerns(self, asked: cycle.Cycle) -> bool:
         """Whether a pod takes anything that is aligned."""
-        return any(plugin.name in asked.prepared for plugin in self.providers)
+        return not self.names.isdisjoint(asked.prepared)
 
     def trials(
         self, asked: cycle.Cycle, view: views.View, rows: verdicts.Rows

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -36,6 +36,9 @@ class BatchFit:
 
     def node(self, info: views.NodeInfo) -> tuple[tuple[int, ...], None]:
         """Return what may still be lent."""
+        if info.policy.cpu is None and info.policy.memory is None:
+            published, sums = _published(info.node.allocatable), _sums(info.pods)
+            return (published[0] - sums[1], published[1] - sums[3]), None
         return tuple([balance.left for balance in _balances(info)]), None
 
     def start(self) -> None:
@@ -137,7 +140,7 @@ def _lacking(asked: Mapping[str, int], left: Sequence[int]) -> int:
     return next((at + 1 for at in lacking if asked.get(_LENT[at][0])), 0)
 
 
-class _Balance(NamedTuple):
+class _Balance(msgspec.Struct, frozen=True, gc=False):
     """What one resource of a node may lend, has lent, and where that comes from."""
 
     lendable: int
@@ -177,10 +180,21 @@ def _taken(requirements: views.PodRequirements) -> tuple[int, ...]:
     return tuple(found)
 
 
+@functools.lru_cache(maxsize=1024)
+def _published(allocatable: views.Pairs) -> tuple[int, ...]:
+    """Return what a node's status publishes of each resource, found once for nodes alike."""
+    return tuple([_amount(allocatable, batch) for _, batch in _LENT])
+
+
+def _sums(pods: Sequence[views.PodRecord]) -> Sequence[int]:
+    """Return what pods hold firmly and what they borrow, of one resource after another."""
+    taken = [_taken(pod.requirements) for pod in pods]
+    return list(map(sum, zip(*taken, strict=True))) if taken else [0] * 2 * len(_LENT)
+
+
 def _balances(facts: views.NodeInfo) -> list[_Balance]:
     """Return the balance of each resource, in their order."""
-    taken = [_taken(pod.requirements) for pod in facts.pods]
-    sums = list(map(sum, zip(*taken, strict=True))) if taken else [0] * 2 * len(_LENT)
+    sums = _sums(facts.pods)
     allocatable = dict(facts.node.allocatable)
     found = []
     for at, (native, batch) in enumerate(_LENT):

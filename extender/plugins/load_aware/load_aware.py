@@ -62,8 +62,7 @@ class LoadAware:
         )
         estimator = estimation.Estimator(arguments)
         self.estimate, self.resident = estimator.estimate, estimator.resident
-        weights = [arguments.weights.get(name, 0) for name in self.universe]
-        self._weights = np.array(weights, dtype=np.int64)
+        self._weights = np.array([arguments.weights.get(name, 0) for name in self.universe])
         self._node_sums = node_sums.NodeSums(
             self.resident, self._width, include_system=arguments.prod_includes_system
         )

@@ -259,6 +259,15 @@ async def test_as_many_connections_wait_in_the_kernel_as_are_set(backlog: int) -
         door.end()
 
 
+async def test_connections_answer_at_once_and_notice_clients_that_are_gone() -> None:
+    (sock,) = await listener.bind(ServerSettings(), "server")
+    with sock:
+        sock.listen()
+        with socket.create_connection(sock.getsockname()), sock.accept()[0] as accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            assert accepted.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+
+
 class Tally:
     """A counter that nobody reads."""
 

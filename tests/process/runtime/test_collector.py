@@ -88,7 +88,9 @@ def test_a_day_of_coming_and_going_leaves_nothing_behind(busy: int) -> None:
 
 @pytest.fixture
 async def kept() -> AsyncIterator[collector.Collector]:
-    limits = collector.Limits(look_seconds=0.001, newcomers=2000, pass_seconds=0.05)
+    limits = collector.Limits(
+        look_seconds=0.001, worth_counting_seconds=0.001, newcomers=2000, pass_seconds=0.05
+    )
     async with collector.running(limits) as kept:
         yield kept
 
