@@ -106,6 +106,9 @@ def _change(before: tuple[views.PodRecord, ...], after: tuple[views.PodRecord, .
 
     By identity: a pod that has changed is another record, and what is kept stays alive.
     """
+    if after[: len(before)] == before:
+        # As most often: others have come, and what was told of these again is the same.
+        return _Change(after[len(before) :], ())
     was, becomes = set(map(id, before)), set(map(id, after))
     come, gone = becomes - was, was - becomes
     return _Change(
