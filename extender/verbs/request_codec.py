@@ -7,6 +7,7 @@ last is remembered together with its very bytes; equal bytes mean the same thing
 import contextlib
 import itertools
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -31,7 +32,7 @@ class _Wire(msgspec.Struct, frozen=True, gc=False, rename="pascal"):
     node_names: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class _Parts(msgspec.Struct, frozen=True, gc=False):
+class _Parts(NamedTuple):
     """The undecoded parts of a call."""
 
     pod: bytes

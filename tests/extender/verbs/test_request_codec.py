@@ -14,7 +14,7 @@ from extender.verbs import request_codec, verbs
 from kube.informers import store
 from tests import draws
 
-NAMES = [f"n{number}" for number in range(6)]
+NAMES = [f"node-{number}" for number in range(6)]
 PODS = ("small", "large", "batch")
 
 
@@ -48,7 +48,7 @@ def _cluster(picture, make):
     }
 
 
-ASKED = st.lists(st.sampled_from([*NAMES, "nobody"]), max_size=6, unique=True)
+ASKED = st.lists(st.sampled_from([*NAMES, "node-x", "nobody"]), max_size=6, unique=True)
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(["filter", "prioritize", "both", "remove", "restore", "bind"]),
