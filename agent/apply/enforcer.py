@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from agent.apply import deliveries, executor, journal
-from agent.apply.properties import property_files
+from agent.apply.properties import partial_properties, property_files
+from agent.host import files
 from agent.model import cgroup_layout, edits, kubelet_cgroup_values, state
 
 _logger = logging.getLogger(__name__)
@@ -18,12 +19,16 @@ _logger = logging.getLogger(__name__)
 class Enforcer:
     """Carries out what was decided, from the first look at a host to the end."""
 
-    def __init__(self, folder: Path, *, writing: bool) -> None:
+    def __init__(
+        self, folder: Path, *, writing: bool, read: partial_properties.Read = files.read
+    ) -> None:
+        """`read` reads properties that are whole files: from what is open, where that is so."""
         self.journal: journal.Journal | None = None
         self.adopted: tuple[journal.Key, ...] = ()
         """What an earlier agent had set when this one started."""
         self._folder = folder
         self._writing = writing
+        self._read = read
         self._acting: executor.Executor | None = None
         self._watcher: executor.Executor | None = None
         self._followed: object = None
@@ -54,7 +59,7 @@ class Enforcer:
         except journal.JournalError as error:
             kept.close()
             return executor.Outcome(problem=str(error))
-        acting = executor.Executor(property_files.Knobs(arranged), kept, writing=self._writing)
+        acting = executor.Executor(self._knobs(arranged), kept, writing=self._writing)
         problem = _taken_over(acting, kept, self._folder, boot_id)
         if problem:
             kept.close()
@@ -83,16 +88,17 @@ class Enforcer:
         if outcome.problem:
             return outcome
         self._arranged, self._followed = arranged, None
-        self._acting = executor.Executor(
-            property_files.Knobs(arranged), self.journal, writing=self._writing
-        )
+        self._acting = executor.Executor(self._knobs(arranged), self.journal, writing=self._writing)
         self._watcher = self._watching(arranged)
         return outcome
 
     def _watching(self, arranged: cgroup_layout.Layout) -> executor.Executor:
         """Return who compares what is only observed, and never writes."""
         nothing = journal.Journal(self._folder, "")
-        return executor.Executor(property_files.Knobs(arranged), nothing, writing=False)
+        return executor.Executor(self._knobs(arranged), nothing, writing=False)
+
+    def _knobs(self, arranged: cgroup_layout.Layout) -> property_files.Knobs:
+        return property_files.Knobs(arranged, read=self._read)
 
     def follow(self, picture: state.NodeState, arranged: cgroup_layout.Layout) -> None:
         """Tell who else writes to the cgroups of pods, whenever something of that has changed."""

@@ -186,11 +186,10 @@ class Executor:
         if edit.value is None:
             return self._plan_release(edit, current, outcome)
         target, ours = self._knobs.aim(edit.role, current, edit.value)
-        write = ownership.Write(edit.role, edit.group, current, target, edit.reason, False, ours)
-        taken = self._taken.get(write.key)
+        taken = self._taken.get((edit.role, edit.group))
         if taken == (target, current) or self._knobs.same(edit.role, current, target):
             return None
-        return write
+        return ownership.Write(edit.role, edit.group, current, target, edit.reason, False, ours)
 
     def _plan_release(
         self, edit: edits.Edit, current: str, outcome: Outcome

@@ -9,7 +9,7 @@ FIRST_SHARE = 4
 """A new bucket is filled to one part in so many."""
 
 
-class Bucket(msgspec.Struct, frozen=True):
+class Bucket(msgspec.Struct, frozen=True, gc=False):
     """Tokens of one container: percent of its limit, times seconds."""
 
     capacity: int

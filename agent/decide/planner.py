@@ -6,15 +6,13 @@ a time of its own, so that a file that another program wrote is found without re
 every tick, nor all of them in one.
 """
 
-import math
 import zlib
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
-from typing import Final
 
 import msgspec
 
-from agent.decide import catalogue, isolation
-from agent.model import cgroup_layout, edits, live_switches, state
+from agent.decide import catalogue, isolation, turns
+from agent.model import edits, live_switches, state
 
 REPEAT_SECONDS = 30.0
 ADOPTED_SECONDS = 15.0
@@ -102,11 +100,9 @@ class Planner:
         self._standing: dict[str, _Standing] = {}
         self._skipped: dict[str, Mapping[str, isolation.Skipped]] = {}
         self._failed: dict[str, str] = {}
-        self._passed: dict[edits.Key, str | None] = {}
+        self._passed: Mapping[edits.Key, edits.Edit] = {}
         self._shown: dict[edits.Key, str | None] = {}
-        self._repeat_seconds = repeat_seconds
-        self._phases: dict[edits.Key, float] = {}
-        self._repeated: float | None = None
+        self._turns = turns.Turns(repeat_seconds)
         self._adopted: set[edits.Key] = set()
         self._known_since: float | None = None
         self.live = live_switches.Here()
@@ -144,17 +140,19 @@ class Planner:
             for edit in standing.decision.wanted if standing else ():
                 if edit.key in keys:
                     found.setdefault(edit.key, strategy.name)
+            if len(found) == len(keys):
+                # What was written last is most often all of one strategy, the first of them.
+                break
         return found
 
     def forget(self) -> None:
         """Start anew: everything was put back."""
         self._standing.clear()
         self._skipped.clear()
-        self._passed.clear()
+        self._passed = {}
         self._shown.clear()
-        self._phases.clear()
+        self._turns.clear()
         self._adopted.clear()
-        self._repeated = None
 
     def adopt(self, keys: Iterable[edits.Key]) -> None:
         """Take over what an earlier agent set; what no strategy wants of it is put back later."""
@@ -167,8 +165,8 @@ class Planner:
         if (seen := _fingerprint(look)) != self.seen:
             self.seen = seen
         self._failed = {}
-        for strategy in self.strategies:
-            self._decide(strategy, look)
+        for number, strategy in enumerate(self.strategies):
+            self._decide(strategy, look, number / len(self.strategies))
         parts: dict[Mode, list[edits.Edit]] = {mode: [] for mode in Mode}
         leaving: dict[Mode, list[edits.Eviction]] = {mode: [] for mode in Mode}
         for strategy in self.strategies:
@@ -213,7 +211,8 @@ class Planner:
         found.pop("", None)
         return found
 
-    def _decide(self, strategy: catalogue.Strategy, look: catalogue.Look) -> None:
+    def _decide(self, strategy: catalogue.Strategy, look: catalogue.Look, phase: float) -> None:
+        """Let a strategy decide if it is due; those that look seldom do so at different times."""
         before = self._standing.get(strategy.name)
         if self.mode(strategy.name) is Mode.OFF:
             decision = edits.switched_off(self._why_off(strategy.name))
@@ -224,7 +223,7 @@ class Planner:
             before is not None
             and before.decision.decided
             and before.seen is self.seen
-            and look.now - before.at < strategy.seconds
+            and not turns.has(phase, before.at, look.now, strategy.seconds)
         ):
             return
         else:
@@ -259,35 +258,25 @@ class Planner:
         self, enforced: Mapping[edits.Key, edits.Edit], now: float
     ) -> tuple[edits.Edit, ...]:
         """Return what differs from what was passed on before, and what has its turn again."""
-        turn = _turn(self._repeated, now, self._repeat_seconds)
-        always = self._defended()
-        found = [
-            edit
-            for key, edit in enforced.items()
-            if self._passed.get(key, _NEVER) != edit.value
-            or key in always
-            or (turn is not None and turn(self._phase(key, edit)))
-        ]
-        gone = [key for key in self._passed if key not in enforced]
+        due = self._turns.due(now)
+        again = None if due is None else due | self._defended()
+        passed, found, known = self._passed, [], 0
+        for key, edit in enforced.items():
+            before = passed.get(key)
+            if before is None:
+                self._turns.add(key, edit)
+            else:
+                known += 1
+                # Most decisions stand, and so do their edits.
+                same = before is edit or before.value == edit.value
+                if same and again is not None and key not in again:
+                    continue
+            found.append(edit)
+        gone = [key for key in passed if key not in enforced] if known < len(passed) else []
         for key in gone:
-            self._phases.pop(key, None)
-        self._repeated = now
-        self._passed = {key: edit.value for key, edit in enforced.items()}
+            self._turns.drop(key)
+        self._passed = enforced
         return (*found, *(_release(key) for key in gone))
-
-    def _phase(self, key: edits.Key, edit: edits.Edit) -> float:
-        """Return when, within the time after which everything is repeated, an edit has its turn.
-
-        What concerns one pod has it at once, so that what is written from above stays in order.
-        """
-        found = self._phases.get(key)
-        if found is None:
-            named = next(
-                filter(cgroup_layout.is_of_pod, edit.group.split("/")), edit.pod or edit.group
-            )
-            found = zlib.crc32(named.encode()) % _PHASES / _PHASES
-            self._phases[key] = found
-        return found
 
     def _let_go(
         self, look: catalogue.Look, enforced: Mapping[edits.Key, edits.Edit]
@@ -334,19 +323,6 @@ class Planner:
 
 
 _NEVER = object()
-_PHASES: Final = 1024
-
-
-def _turn(before: float | None, now: float, seconds: float) -> Callable[[float], bool] | None:
-    """Return which phases (0..1) have their turn between two moments; None for none of them."""
-    if seconds == math.inf:
-        return (lambda _phase: True) if before is None else None
-    if before is None or now - before >= seconds or now < before:
-        return lambda _phase: True
-    begin, end = before / seconds % 1, now / seconds % 1
-    if begin <= end:
-        return lambda phase: begin < phase <= end
-    return lambda phase: phase > begin or phase <= end
 
 
 def _release(key: edits.Key) -> edits.Edit:

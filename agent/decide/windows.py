@@ -2,6 +2,7 @@
 
 from agent.decide import requested
 from agent.decide.strategies import cpu_burst, cpu_evict
+from agent.hooks.cpu import cpu_burst as bursts
 from agent.model import state
 from agent.store import time_series
 from api import names
@@ -59,6 +60,9 @@ class Windows:
         start = now - min(BURST_TICKS * self._tick, MOST_BURST_SECONDS)
         pods = {}
         for pod in picture.pods:
+            if pod.qos not in bursts.WITHOUT:
+                # Only the share of those that may not burst is asked for.
+                continue
             uid = pod.pod.metadata.uid
             used = samples.average(("pod", uid, "cpu"), start, now)
             if used is not None:

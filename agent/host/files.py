@@ -102,6 +102,10 @@ class Kept:
                 return data[:limit] if head else _bounded(path, data, limit)
         return self._first(path, limit, head)
 
+    def reread(self, path: str) -> bytes:
+        """Read a file anew; one that is not open is not kept open for that."""
+        return self.read(path) if path in self._open else read(path)
+
     def sweep(self) -> None:
         """Close what was not read since the last sweep."""
         for path in [path for path in self._open if path not in self._read]:

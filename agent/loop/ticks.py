@@ -93,7 +93,9 @@ class Ticks:
         self._clock = clock
         self._figures = figures
         self._writing = habits.writing
-        self.enforcer = enforcer.Enforcer(habits.state_folder, writing=habits.writing)
+        self.enforcer = enforcer.Enforcer(
+            habits.state_folder, writing=habits.writing, read=observer.reread
+        )
         self._seen = windows.Windows(habits.tick_seconds)
         self._looked: catalogue.Look | None = None
         observer.watching_pressure = habits.pressure.enable

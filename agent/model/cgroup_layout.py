@@ -2,7 +2,7 @@
 
 import enum
 import re
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -98,9 +98,6 @@ class File(enum.Enum):
     NEW_SCHED_FEATURES = ("sys", "kernel/debug/sched/features", "")
 
 
-_ANY: Final = "\0"
-
-
 class Layout(msgspec.Struct, frozen=True):
     """How this host arranges its groups."""
 
@@ -172,14 +169,6 @@ class Layout(msgspec.Struct, frozen=True):
         if controller == "terway":
             return f"{self.terway}/{first}" if self.terway else ""
         return "/".join(filter(None, (self.sys, "fs/resctrl", group, first)))
-
-    def around(self, file: File) -> tuple[str, str]:
-        """Return what stands before and behind a group in the path of a file that each group has.
-
-        Joined it is what `path` returns, which many groups need in every tick.
-        """
-        before, _, behind = self.path(file, _ANY).partition(_ANY)
-        return before, behind
 
     def host_group(self, base: str, parent: str, relative: str) -> str:
         """Return the group of a process outside of pods, from how a NodeSLO names it."""

@@ -86,7 +86,7 @@ MAKERS: Final = (Role.RESCTRL_MOUNT, Role.RESCTRL_GROUP)
 Key = tuple[Role, str]
 
 
-class Edit(msgspec.Struct, frozen=True):
+class Edit(msgspec.Struct, frozen=True, gc=False):
     """A wanted value for one property of one group.
 
     The value is independent of the cgroup version: a cpu list; microseconds per 100 ms period

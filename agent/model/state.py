@@ -14,7 +14,7 @@ KATA = "kata"
 """The runtime class whose containers run in a virtual machine."""
 
 
-class Usage(msgspec.Struct, frozen=True):
+class Usage(msgspec.Struct, frozen=True, gc=False):
     """Usage: cpu in cores, memory in bytes; None where there is no figure yet."""
 
     cpu: float | None = None
@@ -85,7 +85,7 @@ class GivenCpus(msgspec.Struct, frozen=True):
     name: str = ""
 
 
-class ContainerState(msgspec.Struct, frozen=True):
+class ContainerState(msgspec.Struct, frozen=True, gc=False):
     """A container that exists on this node, as its status and its group tell."""
 
     name: str
@@ -103,7 +103,7 @@ class ContainerState(msgspec.Struct, frozen=True):
     """Cpu time per period, -1 for no limit, None while it is unknown."""
 
 
-class PodState(msgspec.Struct, frozen=True):
+class PodState(msgspec.Struct, frozen=True, gc=False):
     """A pod on this node and its latest usage."""
 
     pod: core.Pod
@@ -166,7 +166,7 @@ class HostApplication(msgspec.Struct, frozen=True):
     """Its control group; empty while it is unknown."""
 
 
-class Group(msgspec.Struct, frozen=True):
+class Group(msgspec.Struct, frozen=True, gc=False):
     """One control group of best-effort work: 0 the class itself, 1 a pod, 2 a container.
 
     What lies deeper was made by the container inside itself.

@@ -13,6 +13,7 @@ from agent.model import cgroup_layout, edits, state, strategy_settings
 from agent.observe.cgroups import cgroup_files
 from agent.observe.node import kernel_features
 from api import names
+from api.koordinator.metadata import qos
 from api.kubernetes import core
 
 _QUALITIES = ("Guaranteed", "Burstable", state.BEST_EFFORT)
@@ -47,7 +48,7 @@ class Controls:
         self._facts = Facts()
         self._looked: float | None = None
         self._throttled: dict[str, tuple[int, int]] = {}
-        self._sandboxes: dict[tuple[str, ...], tuple[float, str]] = {}
+        self._sandboxes: dict[tuple[str, tuple[str, ...]], tuple[float, str]] = {}
 
     def facts(self, arranged: cgroup_layout.Layout, at: float, *, network: bool = False) -> Facts:
         """Return what the kernel and the machine offer, looked at once a minute."""
@@ -113,7 +114,7 @@ class Controls:
         self, arranged: cgroup_layout.Layout, group: str, known: Sequence[str], at: float
     ) -> str:
         """Return the group of the pause container: the one that no status names, if it is one."""
-        key = (group, *known)
+        key = group, tuple(known)
         found = self._sandboxes.get(key)
         if found is None or (not found[1] and at - found[0] >= kernel_features.SECONDS):
             found = self._sandboxes[key] = (at, _sandbox(arranged, group, known))
@@ -132,7 +133,9 @@ def groups(arranged: cgroup_layout.Layout) -> dict[str, str]:
 
 
 def bursts(pod: core.Pod, wanted: strategy_settings.Strategies) -> bool:
-    """Tell whether a decision needs to know how a pod is limited."""
+    """Tell whether a decision needs to know how a pod is limited; none of batch pods bursts."""
+    if qos.qos_of(pod.metadata.labels) is qos.QoS.BE:
+        return False
     if wanted.burst.every.policy != "none":
         return True
     return names.ANNOTATION_CPU_BURST in pod.metadata.annotations

@@ -79,6 +79,7 @@ class Observer:
         """`samples` takes what is measured; in memory where it is not given."""
         self.roots = roots
         self.layout: cgroup_layout.Layout | None = None
+        self._groups: cgroup_files.Cgroups | None = None
         self.watching_pressure = False
         """Whether a decision asks how long online tasks wait."""
         self.watching_network = False
@@ -103,6 +104,10 @@ class Observer:
         """Everything that was sampled and is not too old."""
         return self.figures.samples
 
+    def reread(self, path: str) -> bytes:
+        """Read a file anew that a look may have read before; it is cheaper then."""
+        return self._kept.reread(path)
+
     def close(self) -> None:
         """Close every file that is open."""
         self._collectors.close()
@@ -118,6 +123,8 @@ class Observer:
         stands = self._stands(known, at)
         host = pod_states.Host(self.layout, cgroups, stands.bindings, known.enforced)
         pods = self._pods.look(known.pods or (), host, at)
+        if cgroups is not None:
+            cgroups.forget(pods)
         applications = self._host_applications(known, cgroups, at)
         if self.figures.settled:
             used = [state.Usage(one.cpu, one.memory) for one in applications]
@@ -223,7 +230,10 @@ class Observer:
                 found, proc=self.roots.proc, sys=self.roots.sys, terway=self.roots.terway
             )
             self.layout = self.figures.layout = found
-        return cgroup_files.Cgroups(self.layout, self._kept)
+        if self._groups is None or self._groups.layout is not self.layout:
+            self._groups = cgroup_files.Cgroups(self.layout, self._kept)
+        self._groups.begin()
+        return self._groups
 
     def _stands(self, known: Known, at: float) -> machine_layout.Standing:
         """Return how the machine is built and who has which of its cpus alone."""
@@ -244,11 +254,11 @@ class Observer:
             if cgroups is not None and self.layout is not None:
                 place = functools.partial(host_applications.group, self.layout, application)
                 group = self._pods.placed(f"host application {application.name}", place)
-                if group:
-                    self.figures.group(series, group, cgroups, at)
-            found.append(
-                host_applications.seen(application, self.figures.latest(series, at), group)
-            )
+            if cgroups is not None and group:
+                usage = self.figures.group(series, group, cgroups, at)
+            else:
+                usage = self.figures.latest(series, at)
+            found.append(host_applications.seen(application, usage, group))
         return tuple(found)
 
     def _best_effort(self, cgroups: cgroup_files.Cgroups | None) -> state.BestEffort | None:

@@ -49,6 +49,8 @@ class _Place(msgspec.Struct, frozen=True):
     group: str
     series: sampler.SeriesKeys
     containers: tuple[_Container, ...]
+    inner: tuple[str, ...] = ()
+    """The groups of the containers."""
 
 
 class PodStates:
@@ -104,16 +106,18 @@ class PodStates:
         quota, sandbox = None, ""
         found: tuple[state.ContainerState, ...] = ()
         if place.group and host.cgroups is not None:
-            self._figures.group(place.series, place.group, host.cgroups, at)
-            found = self._containers(place, host, at)
+            usage = self._figures.group(place.series, place.group, host.cgroups, at)
+            bursts = host.enforced is not None and controls.bursts(pod, host.enforced)
+            found = self._containers(place, host.cgroups, at, bursts=bursts)
             if host.enforced is not None:
-                inner = [one.group for one in found]
-                sandbox = self._controls.sandbox(place.layout, place.group, inner, at)
-                quota = _quota(pod, place.group, host)
+                sandbox = self._controls.sandbox(place.layout, place.group, place.inner, at)
+            quota = host.cgroups.allowed_us(place.group) if bursts else None
+        else:
+            usage = self._figures.latest(place.series, at)
         return state.PodState(
             pod,
             place.kubernetes_qos,
-            self._figures.latest(place.series, at),
+            usage,
             host.bindings.cpus.get(uid, _NO_CPUS),
             place.group,
             quota,
@@ -137,7 +141,8 @@ class PodStates:
             return _Place(pod, _NOWHERE, kubernetes_qos, "", series, ())
         statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
         containers = tuple(self._found(pod, host.layout, group))
-        place = _Place(pod, host.layout, kubernetes_qos, group, series, containers)
+        inner = tuple(one.group for one in containers)
+        place = _Place(pod, host.layout, kubernetes_qos, group, series, containers, inner)
         if len(containers) == sum(bool(one.container_id) for one in statuses):
             self._places[uid] = place
         return place
@@ -178,13 +183,15 @@ class PodStates:
         batch = named is qos.QoS.BE or kubernetes_qos == state.BEST_EFFORT
         return demoted, batch and not most.refuse_eviction
 
-    def _containers(self, place: _Place, host: Host, at: float) -> tuple[state.ContainerState, ...]:
-        assert host.cgroups is not None
+    def _containers(
+        self, place: _Place, cgroups: cgroup_files.Cgroups, at: float, *, bursts: bool
+    ) -> tuple[state.ContainerState, ...]:
+        """Read the containers of a pod; `bursts` tells whether a decision asks for their limits."""
         found = []
         for one in place.containers:
-            self._figures.group(one.series, one.group, host.cgroups, at)
-            quota = _quota(place.pod, one.group, host)
-            throttled = None if quota is None else self._controls.throttled(one.group, host.cgroups)
+            usage = self._figures.group(one.series, one.group, cgroups, at)
+            quota = cgroups.allowed_us(one.group) if bursts else None
+            throttled = None if quota is None else self._controls.throttled(one.group, cgroups)
             found.append(
                 state.ContainerState(
                     name=one.name,
@@ -192,16 +199,9 @@ class PodStates:
                     container=one.spec,
                     running=one.running,
                     initial=one.initial,
-                    usage=self._figures.latest(one.series, at),
+                    usage=usage,
                     throttled=throttled,
                     quota_us=quota,
                 )
             )
         return tuple(found)
-
-
-def _quota(pod: core.Pod, group: str, host: Host) -> int | None:
-    """Read what a cgroup may use, where a decision will ask for it."""
-    if host.enforced is None or host.cgroups is None:
-        return None
-    return host.cgroups.allowed_us(group) if controls.bursts(pod, host.enforced) else None

@@ -101,8 +101,14 @@ class Sampler:
             if value is not None:
                 self.samples.add(key, at, value, self.keep_seconds)
 
-    def group(self, keys: SeriesKeys, group: str, cgroups: cgroup_files.Cgroups, at: float) -> None:
-        """Sample one group; one that is gone says nothing, any other failure is a problem."""
+    def group(
+        self, keys: SeriesKeys, group: str, cgroups: cgroup_files.Cgroups, at: float
+    ) -> state.Usage:
+        """Sample one group and return what it uses, as `latest` does.
+
+        One that is gone says nothing, any other failure is a problem.
+        """
+        cpu, memory = None, None
         try:
             # The counter belongs to the group: a restarted container begins at zero in another.
             rate = self.counters.rate(group, at, cgroups.cpu_seconds(group))
@@ -110,15 +116,18 @@ class Sampler:
                 # One more look and it has a figure; until then it would pass for system load.
                 self.settled = False
             else:
-                self.samples.add(keys.cpu, at, rate, self.pod_keep_seconds)
+                cpu = self.samples.add(keys.cpu, at, rate, self.pod_keep_seconds)
             use = cgroups.memory(group)
-            self._memory(keys, at, use, self.pod_keep_seconds)
+            memory = self._memory(keys, at, use, self.pod_keep_seconds)
             if self.with_hot:
                 self._hot(keys, group, at, use.with_cache, self.pod_keep_seconds)
         except files.VanishedError:
-            return
+            pass
         except files.ReadingError as error:
             self.problem(" ".join(keys.cpu[:-1]), str(error))
+        if cpu is None or memory is None:
+            return self.latest(keys, at)
+        return state.Usage(cpu, int(memory))
 
     def prune(self, at: float) -> None:
         """Drop what is too old."""
@@ -127,10 +136,10 @@ class Sampler:
 
     def _memory(
         self, keys: SeriesKeys, at: float, use: cgroup_files.MemoryUse, keep: float
-    ) -> None:
-        self.samples.add(keys.memory, at, use.without_cache, keep)
+    ) -> float | None:
         if self.with_cache:
             self.samples.add(keys.memory_with_cache, at, use.with_cache, keep)
+        return self.samples.add(keys.memory, at, use.without_cache, keep)
 
     def _hot(self, keys: SeriesKeys, group: str, at: float, size: int, keep: float) -> None:
         """Leave out what was not touched for long, where that is asked for and counted."""

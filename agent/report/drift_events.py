@@ -19,6 +19,8 @@ SECONDS: Final = 15.0
 FIRST_SECONDS: Final = 2.5
 """Delay of an agent's first look, chosen so that it never coincides with other periodic looks."""
 STRATEGY: Final = "cpuset"
+MOST_READ: Final = 64
+"""Cgroups that one tick reads; a look at a full node takes several."""
 MOST_REPORTED: Final = 100
 """Drifts of one look that get an event; the gauges count all of them."""
 
@@ -43,6 +45,9 @@ class DriftEvents:
         self._confirmed = drift.Confirmed()
         self._told: dict[tuple[str, str, str], drift.Drift] = {}
         self._due = not_before
+        self._left: tuple[str, ...] = ()
+        """The cgroups that the present look has not read yet."""
+        self._cpusets: dict[str, frozenset[int]] = {}
         self._gauge = figures.gauge(
             "koord_agent_cpu_drift",
             "Cgroups that do not respect exclusive CPUs of pods, by kind: moved, shared, pinned.",
@@ -63,26 +68,30 @@ class DriftEvents:
         return "; ".join(notes[:3]) + more or None
 
     def look(self, loop: ticks.Ticks, monotonic: float) -> None:
-        """Look at the cpusets of this node when it is time to."""
+        """Look at the cpusets of this node when it is time to, at a part of them in each tick."""
         picture, arranged = loop.picture, loop.layout
-        if picture is None or arranged is None or monotonic < self._due:
+        if picture is None or arranged is None or (monotonic < self._due and not self._left):
             return
-        self._due = monotonic + SECONDS
-        found: tuple[drift.Drift, ...] = ()
+        if not self._left:
+            self._due = monotonic + SECONDS
 
         def enforced(pod: state.PodState) -> bool:
             return loop.reach(STRATEGY, pod) is Mode.ENFORCE
 
         decision = loop.decisions.get(STRATEGY)
+        found: tuple[drift.Drift, ...] = ()
         if decision is not None and decision.decided and drift.owners(picture, enforced):
+            if not self._left:
+                groups = (one.group for pod in picture.pods for one in pod.inside)
+                self._left, self._cpusets = tuple(filter(None, groups)), {}
+            now, self._left = self._left[:MOST_READ], self._left[MOST_READ:]
+            self._cpusets |= effective_cpusets.effective(arranged, now)
+            if self._left:
+                return
             online = frozenset(one.cpu for one in picture.processors)
-            groups = (one.group for pod in picture.pods for one in pod.inside if one.group)
-            found = drift.find(
-                picture,
-                effective_cpusets.effective(arranged, groups),
-                effective_cpusets.pinned(arranged, online),
-                enforced,
-            )
+            pinned = effective_cpusets.pinned(arranged, online)
+            found = drift.find(picture, self._cpusets, pinned, enforced)
+        self._left, self._cpusets = (), {}
         self._take(self._confirmed.step(found), picture.at)
 
     def _take(self, found: tuple[drift.Drift, ...], at: float) -> None:

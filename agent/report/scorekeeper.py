@@ -4,7 +4,7 @@ import asyncio
 import logging
 import re
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -66,7 +66,8 @@ class Scorekeeper:
     def records(self, records: Sequence[audit.Record]) -> None:
         """Add what became of edits."""
         keys = {(record.role, group) for record in records for group in record.groups}
-        owners, places = self._loop.owners(keys), _places(self._loop.picture)
+        owners = self._loop.owners(keys)
+        places = _places(self._loop.picture, {group for _, group in keys})
         day = self._today(self._clock.now())
         for record in records:
             for group in record.groups:
@@ -182,15 +183,17 @@ def _files(folder: Path) -> list[Path]:
         return []
 
 
-def _places(picture: state.NodeState | None) -> Mapping[str, tuple[str, str]]:
-    """Return the namespace and the class of every group."""
+def _places(
+    picture: state.NodeState | None, groups: Collection[str]
+) -> Mapping[str, tuple[str, str]]:
+    """Return the namespace and the class of each of these groups, where they are known."""
     if picture is None:
         return {}
     found = {group: ("", name) for name, group in picture.qos_groups.items()}
     for pod in picture.pods:
-        about = (pod.pod.metadata.namespace, pod.effective_qos.value)
-        groups: Iterable[str] = (container.group for container in pod.containers)
-        for group in (pod.group, pod.sandbox, *groups):
-            if group:
-                found[group] = about
+        inner = (container.group for container in pod.containers)
+        named = [one for one in (pod.group, pod.sandbox, *inner) if one and one in groups]
+        if named:
+            about = (pod.pod.metadata.namespace, pod.effective_qos.value)
+            found |= dict.fromkeys(named, about)
     return found

@@ -188,16 +188,20 @@ class Histories:
         """How many samples there are."""
         return sum(map(len, self._series.values()))
 
-    def add(self, key: Hashable, at: float, value: float, keep_seconds: float) -> None:
-        """Append a sample to a series, which is made at its first one."""
+    def add(self, key: Hashable, at: float, value: float, keep_seconds: float) -> float | None:
+        """Append a sample to a series, which is made at its first one.
+
+        Return the latest value of the series unless it is older; None where there is no room.
+        """
         series = self._series.get(key)
         if series is None:
             if len(self._series) >= self._most_series and not self._made_room(at):
                 self.refused += 1
-                return
+                return None
             series = self._series[key] = self._make(keep_seconds, self._most)
         series.keep_seconds = keep_seconds
         series.add(at, value)
+        return series.lately(at)
 
     def _made_room(self, at: float) -> bool:
         """Drop the series that got no sample lately, looking at most once per second."""

@@ -23,7 +23,7 @@ Steps = tuple[str | None, str | None]
 """The text to write on the way down the tree and the one on the way up."""
 
 
-class Write(msgspec.Struct, frozen=True):
+class Write(msgspec.Struct, frozen=True, gc=False):
     """One file that has to change."""
 
     role: edits.Role

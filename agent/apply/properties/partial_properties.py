@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -35,12 +35,19 @@ class Place(Protocol):
         """Put a text there; raises OSError."""
 
 
+Read = Callable[[str], bytes]
+"""Reads a file of the kernel; raises ReadingError."""
+
+
 class WholeFile:
     """A property that is all of a file."""
 
-    def __init__(self, arranged: cgroup_layout.Layout, role: edits.Role) -> None:
+    def __init__(
+        self, arranged: cgroup_layout.Layout, role: edits.Role, read: Read = files.read
+    ) -> None:
         self._layout = arranged
         self._file = cgroup_properties.FILES[role]
+        self._read = read
 
     def path(self, group: str) -> str:
         """Return where the file lies."""
@@ -48,7 +55,7 @@ class WholeFile:
 
     def read(self, group: str) -> str:
         """Return the text without the newline."""
-        return _text(self.path(group))
+        return _text(self.path(group), self._read)
 
     def write(self, group: str, text: str) -> None:
         """Write the text; an empty one needs a newline to reach the kernel at all."""
@@ -145,7 +152,8 @@ class Quota(WholeFile):
 
     def _period(self, group: str) -> int:
         try:
-            text = _text(self._layout.path(cgroup_layout.File.CPU_PERIOD, group))
+            path = self._layout.path(cgroup_layout.File.CPU_PERIOD, group)
+            text = _text(path, self._read)
         except files.VanishedError:
             return cgroup_properties.PERIOD_US
         return int(text) if text.isdigit() and int(text) else cgroup_properties.PERIOD_US
@@ -262,8 +270,8 @@ class ResctrlGroup:
         return self._root / group
 
 
-def place(arranged: cgroup_layout.Layout, role: edits.Role) -> Place:
-    """Return the place of a role that is no property of processes."""
+def place(arranged: cgroup_layout.Layout, role: edits.Role, read: Read = files.read) -> Place:
+    """Return the place of a role that is no property of processes; `read` reads plain files."""
     if role is edits.Role.RESCTRL_GROUP:
         return ResctrlGroup(arranged)
     if role is edits.Role.RESCTRL_MOUNT:
@@ -275,18 +283,18 @@ def place(arranged: cgroup_layout.Layout, role: edits.Role) -> Place:
     if role in (edits.Role.RESCTRL_L3, edits.Role.RESCTRL_MB):
         return Schemata(arranged, role)
     if role is edits.Role.CPUSET:
-        return Cpuset(arranged, role)
+        return Cpuset(arranged, role, read)
     if role is edits.Role.CPU_QUOTA and arranged.version == 1:
-        return Quota(arranged, role)
+        return Quota(arranged, role, read)
     if role is edits.Role.MEMORY_LIMIT and arranged.version == 1:
-        return MemoryLimit(arranged, role)
+        return MemoryLimit(arranged, role, read)
     if role is edits.Role.SCHED_FEATURE:
         return Feature(arranged, role)
-    return WholeFile(arranged, role)
+    return WholeFile(arranged, role, read)
 
 
-def _text(path: str) -> str:
-    data = files.read(path)
+def _text(path: str, read: Read = files.read) -> str:
+    data = read(path)
     try:
         return data.decode("ascii").strip()
     except UnicodeDecodeError as error:

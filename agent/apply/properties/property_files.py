@@ -33,8 +33,11 @@ class Knobs:
         arranged: cgroup_layout.Layout,
         kernel: "kernels.Kernel | None" = None,
         link: "netlink_socket.Link | None" = None,
+        read: partial_properties.Read = files.read,
     ) -> None:
+        """`read` reads a property that is a whole file."""
         self._layout = arranged
+        self._read = read
         self._link = link
         self._kernel = kernel
         self._places: dict[edits.Role, partial_properties.Place] = {}
@@ -73,7 +76,7 @@ class Knobs:
 
             self._interfaces = self._interfaces or traffic_control.Interfaces(self._link)
             return traffic_control.place(role, self._interfaces)
-        return partial_properties.place(self._layout, role)
+        return partial_properties.place(self._layout, role, self._read)
 
     def _of_processes(self, role: edits.Role) -> partial_properties.Place:
         from agent.apply import processes  # noqa: PLC0415 - 104 KiB, most agents change files alone

@@ -43,7 +43,7 @@ class Averages(msgspec.Struct, frozen=True):
     pods: Mapping[str, float] = msgspec.field(default_factory=dict)
 
 
-class Change(msgspec.Struct, frozen=True):
+class Change(msgspec.Struct, frozen=True, gc=False):
     """What one container or pod shall have; None where nothing is known or to be done."""
 
     group: str
@@ -77,18 +77,19 @@ def decide(
         return edits.switched_off("bursting is on neither for the node nor for a pod"), {}
     planned = plan(picture, settings, averages, buckets, now, asking)
     reason = f"the shared cpus are {planned.load.value}"
+    texts = {step: f"quota goes {step.value}: {reason}" for step in Step}
+    kernel, for_a_moment = picture.kernel, "bursting for a moment is allowed"
+    of_burst, of_quota = edits.Role.CPU_BURST, edits.Role.CPU_QUOTA
     wanted: list[edits.Edit] = []
     for change in planned.changes:
-        quotas = (change.limit_us, change.standing_us)
-        if burst_us := bursts.bounded(change.burst_us, picture.kernel, *quotas):
-            text = "bursting for a moment is allowed"
-            wanted.append(edits.Edit(edits.Role.CPU_BURST, change.group, str(burst_us), text))
+        group, quota_us, step = change.group, change.quota_us, change.step
+        if change.burst_us and (
+            burst_us := bursts.bounded(change.burst_us, kernel, change.limit_us, change.standing_us)
+        ):
+            wanted.append(edits.Edit(of_burst, group, str(burst_us), for_a_moment))
         # What is not scaled is put back by wanting nothing: the limit of a pod is its kubelet's.
-        if change.quota_us is not None and change.step is not Step.RESET:
-            text = f"quota goes {change.step.value}: {reason}"
-            wanted.append(
-                edits.Edit(edits.Role.CPU_QUOTA, change.group, str(change.quota_us), text)
-            )
+        if quota_us is not None and step is not Step.RESET:
+            wanted.append(edits.Edit(of_quota, group, str(quota_us), texts[step]))
     steps = [change.step for change in planned.changes]
     figures = {step.value: float(steps.count(step)) for step in Step}
     return edits.Decision(reason, tuple(wanted), figures=figures), planned.buckets
@@ -231,8 +232,9 @@ def _target(current: int, base: int, percent: int | None, step: Step) -> int:
         if percent is not None and percent > burst_limiter.LEAST_PERCENT
         else base
     )
-    wanted = {
-        Step.UP: math.trunc(current * SCALE_UP),
-        Step.DOWN: math.trunc(current * SCALE_DOWN),
-    }.get(step, current)
+    wanted = current
+    if step is Step.UP:
+        wanted = math.trunc(current * SCALE_UP)
+    elif step is Step.DOWN:
+        wanted = math.trunc(current * SCALE_DOWN)
     return max(base, min(most, wanted))

@@ -3,7 +3,8 @@
 import functools
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -17,6 +18,12 @@ DEEPEST = 3
 DEEPEST_NESTED = 8
 """How far below that of the class groups are listed that containers make inside themselves."""
 MOST_LOOKED = 64
+_FILES = (
+    cgroup_layout.File.CPU_USAGE,
+    cgroup_layout.File.MEMORY_STAT,
+    cgroup_layout.File.CPU_STAT,
+    cgroup_layout.File.CPU_QUOTA,
+)
 _FOREIGN = frozenset(
     {"system.slice", "user.slice", "machine.slice", "docker", "lxc", "lxc.payload"}
 )
@@ -37,6 +44,9 @@ _MEMORY = {
 _USAGE = _marks(["usage_usec"])
 _LONGEST = 20
 """Digits of the largest number that a kernel writes."""
+_LONGEST_QUOTA = 2 * _LONGEST + 2
+_REMEMBERED = 256
+_FEW = 64
 _PERIODS = _marks(["nr_periods", "nr_throttled"])
 
 
@@ -47,18 +57,28 @@ def _consecutive(marks: Iterable[bytes]) -> re.Pattern[bytes]:
 
 _ORDER = ("inactive_anon", "active_anon", "inactive_file", "active_file", "unevictable")
 _IN_ORDER = {
-    1: _consecutive(_marks(_ORDER, "total_")),
-    2: _consecutive(_marks(_ORDER)),
+    1: (b"\ntotal_inactive_anon ", _consecutive(_marks(_ORDER, "total_"))),
+    2: (b"\ninactive_anon ", _consecutive(_marks(_ORDER))),
 }
+"""What these lines begin with, which is found sooner by itself, and all of them."""
 _THROTTLING = _consecutive(_PERIODS)
 _USAGE_FIRST = re.compile(rb"usage_usec ([0-9]{1,20})\n")
 
 
-class MemoryUse(msgspec.Struct, frozen=True):
+class MemoryUse(msgspec.Struct, frozen=True, gc=False):
     """Memory of a group in bytes."""
 
     without_cache: int
     with_cache: int
+
+
+class _Paths(NamedTuple):
+    """The files of a group that are read in every tick."""
+
+    cpu_usage: str
+    memory_stat: str
+    cpu_stat: str
+    cpu_quota: str
 
 
 def detect(root: str, kubelet_root: str = "") -> cgroup_layout.Layout | None:
@@ -174,16 +194,32 @@ class Cgroups:
     def __init__(self, arranged: cgroup_layout.Layout, kept: files.Kept) -> None:
         self._layout = arranged
         self._kept = kept
-        self._cpu_usage = arranged.around(cgroup_layout.File.CPU_USAGE)
-        self._memory_stat = arranged.around(cgroup_layout.File.MEMORY_STAT)
-        self._cpu_stat = arranged.around(cgroup_layout.File.CPU_STAT)
-        self._cpu_quota = arranged.around(cgroup_layout.File.CPU_QUOTA)
+        self._paths: dict[str, _Paths] = {}
+        """Put together once: a tick reads thousands of files."""
         self._stat: tuple[str | None, bytes] = (None, b"")
-        """The last `cpu.stat` of this tick, and whose it is."""
+        """The last `cpu.stat` that was read, and whose it is."""
+
+    @property
+    def layout(self) -> cgroup_layout.Layout:
+        """How the groups are arranged."""
+        return self._layout
+
+    def begin(self) -> None:
+        """Begin a tick: what was read before is old."""
+        self._stat = (None, b"")
+
+    def forget(self, pods: Sequence[state.PodState]) -> None:
+        """Forget the paths of groups that went, as soon as they are more than those of pods."""
+        present = sum(1 + len(pod.containers) for pod in pods)
+        if len(self._paths) > 2 * present + _FEW:
+            groups = {
+                one for pod in pods for one in (pod.group, *(c.group for c in pod.containers))
+            }
+            self._paths = {group: one for group, one in self._paths.items() if group in groups}
 
     def cpu_seconds(self, group: str) -> float:
         """Return the cpu time that a group has used."""
-        data = self._kept.read(group.join(self._cpu_usage))
+        data = self._kept.read(self._of(group).cpu_usage)
         if self._layout.version == 1:
             return number(data, group) / 1e9
         # The same file tells how often the group was throttled.
@@ -193,8 +229,9 @@ class Cgroups:
 
     def memory(self, group: str) -> MemoryUse:
         """Return the memory that a group uses."""
-        data = self._kept.read(group.join(self._memory_stat))
-        if quick := _IN_ORDER[self._layout.version].search(data):
+        data = self._kept.read(self._of(group).memory_stat)
+        begin, lines = _IN_ORDER[self._layout.version]
+        if (place := data.find(begin)) >= 0 and (quick := lines.match(data, place)):
             idle, active, idle_file, active_file, locked = map(int, quick.groups())
             held = idle + active + locked
             return MemoryUse(held, held + idle_file + active_file)
@@ -233,13 +270,20 @@ class Cgroups:
         try:
             last, data = self._stat
             if last != group:
-                data = self._kept.read(group.join(self._cpu_stat))
+                data = self._kept.read(self._of(group).cpu_stat)
             if quick := _THROTTLING.search(data):
                 return int(quick[1]), int(quick[2])
             periods, throttled = _fields(data, _PERIODS, group)
         except files.ReadingError:
             return None
         return periods, throttled
+
+    def _of(self, group: str) -> _Paths:
+        """Return where the files of a group lie."""
+        found = self._paths.get(group)
+        if found is None:
+            found = self._paths[group] = _Paths(*(self._layout.path(one, group) for one in _FILES))
+        return found
 
     def _cpus(self, file: cgroup_layout.File, group: str) -> frozenset[int]:
         try:
@@ -250,7 +294,7 @@ class Cgroups:
 
     def _quota(self, group: str) -> int | None:
         try:
-            data = self._kept.read(group.join(self._cpu_quota))
+            data = self._kept.read(self._of(group).cpu_quota)
         except files.VanishedError:
             return None
         if self._layout.version == 1 and not data.startswith(b"-1"):
@@ -281,22 +325,40 @@ class Cgroups:
 
 def quota(data: bytes, group: str) -> int:
     """Read the cpu time per 100 ms period, -1 for no limit, from either version's file."""
+    try:
+        return _quota(data) if len(data) <= _LONGEST_QUOTA else _quota_of(data)
+    except ValueError as error:
+        raise files.ReadingError(f"group {group}: {error}") from None
+
+
+def _quota_of(data: bytes) -> int:
     words = data.split()
     if not words or len(words) > 2:
-        raise files.ReadingError(f"group {group}: no quota in {data[:40]!r}")
+        raise ValueError(f"no quota in {data[:40]!r}")
     if words[0] in (b"max", b"-1"):
         return -1
-    period = number(words[1], group) if len(words) == 2 else 100_000
+    period = _natural(words[1]) if len(words) == 2 else 100_000
     if not period:
-        raise files.ReadingError(f"group {group}: a quota without a period")
-    return number(words[0], group) * 100_000 // period
+        raise ValueError("a quota without a period")
+    return _natural(words[0]) * 100_000 // period
+
+
+_quota = functools.lru_cache(_REMEMBERED)(_quota_of)
+"""The groups of a node share a few limits, which are read in every tick."""
 
 
 def number(data: bytes, group: str) -> int:
     """Read a file that holds one natural number."""
+    try:
+        return _natural(data)
+    except ValueError as error:
+        raise files.ReadingError(f"group {group}: {error}") from None
+
+
+def _natural(data: bytes) -> int:
     word = data.strip()
     if not word.isdigit() or len(word) > _LONGEST:
-        raise files.ReadingError(f"group {group}: {data[:40]!r} is no number")
+        raise ValueError(f"{data[:40]!r} is no number")
     return int(word)
 
 

@@ -1,5 +1,7 @@
 """What one tick asks for, out of what all strategies want."""
 
+import itertools
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -229,6 +231,22 @@ def test_a_slow_strategy_decides_when_pods_or_settings_change(first, placed):
     assert first.asked == 3
     planned.step(look(12, msgspec.structs.replace(calm, thresholds=state.Thresholds(False))))
     assert first.asked == 4
+
+
+def test_strategies_that_decide_seldom_do_so_at_different_times_and_each_in_time():
+    deciders = [Wants() for _ in range(4)]
+    planned, seconds, before = plan(*deciders, seconds=8.0), [], [0] * 4
+    for now in range(64):
+        planned.step(look(float(now)))
+        asked = [one.asked for one in deciders]
+        seconds.append([new > old for new, old in zip(asked, before, strict=True)])
+        before = asked
+    assert all(seconds[0])
+    assert all(sum(those) <= 1 for those in seconds[1:])
+    for turns in zip(*seconds, strict=True):
+        times = [now for now, decides in enumerate(turns) if decides]
+        assert all(later - sooner <= 8 for sooner, later in itertools.pairwise(times))
+        assert len(times) <= 9
 
 
 def test_after_everything_was_put_back_it_starts_anew(first):

@@ -91,3 +91,15 @@ def test_nothing_left_to_let_go_of_is_an_error(tmp_path, kept, soft_limit):
         pytest.raises(files.ReadingError, match="Too many open files"),
     ):
         kept.read(str(tmp_path / "file"))
+
+
+def test_what_is_read_anew_is_kept_open_only_where_it_was(tmp_path, kept):
+    known, other = tmp_path / "known", tmp_path / "other"
+    for path in (known, other):
+        path.write_text("1")
+    kept.read(str(known))
+    for text in ("2", "33"):
+        for path in (known, other):
+            path.write_text(text)
+            assert kept.reread(str(path)) == text.encode()
+    assert len(kept) == 1

@@ -187,6 +187,22 @@ async def test_a_container_that_starts_on_all_cpus_is_no_drift(world):
     assert world.notes() == set()
 
 
+async def test_a_look_at_many_cgroups_takes_several_ticks_and_finds_the_same(world):
+    for number in range(3 * drift_events.MOST_READ):
+        world.add(f"more-{number}", "Burstable")
+    for _ in range(3):
+        await world.seconds(1)
+    world.insist(world.group("online"), "3-4")
+    world.host.tree.advance(1)
+    left = set()
+    for second in range(40):
+        world.drift.look(world.loop, world.clock.monotonic() + second)
+        left.add(len(world.drift._left))
+    assert left == {2 * drift_events.MOST_READ + 3, drift_events.MOST_READ + 3, 3, 0}
+    expected = "pod default/name-online may use cpus 3, which this pod has alone"
+    assert world.notes() == {("name-bound", expected)}
+
+
 async def test_an_agent_that_observes_reports_none(host, tmp_path, new_pod):
     world = World(host, tmp_path / "state", new_pod, planner.Mode.OBSERVE)
     world.loop.tick()

@@ -62,10 +62,20 @@ def test_the_file_that_tells_both_is_read_once():
     assert (cgroups.throttled("another"), told.reads) == ((9, 4), 2)
 
 
-@pytest.mark.parametrize("version", [1, 2])
-@pytest.mark.parametrize(
-    "file", [one for one in cgroup_layout.File if one.controller in ("cpu", "cpuacct", "memory")]
-)
-def test_paths_around_a_group(file, version):
-    arranged = LAYOUTS[version]
-    assert GROUP.join(arranged.around(file)) == arranged.path(file, GROUP)
+def test_what_limits_many_groups_is_named_by_group_where_it_is_none():
+    cgroups = cgroup_files.Cgroups(LAYOUTS[2], Told(b"50000 0\n"))
+    for group in ("kubepods/podx", "kubepods/pody"):
+        assert cgroups.allowed_us(group) is None
+        with pytest.raises(files.ReadingError, match=f"group {group}: a quota without a period"):
+            cgroup_files.quota(b"50000 0\n", group)
+    assert [cgroup_files.quota(text, GROUP) for text in (b"max 100000\n", b"5 10 ")] == [-1, 50_000]
+
+
+def test_paths_of_groups_that_went_are_forgotten(placed):
+    cgroups = cgroup_files.Cgroups(LAYOUTS[2], Told(b"max 100000\n"))
+    stays = placed("stays")
+    for tick in range(1000):
+        cgroups.begin()
+        assert cgroups.allowed_us(f"kubepods/pod{tick}") == cgroups.allowed_us(stays.group) == -1
+        cgroups.forget([stays])
+        assert len(cgroups._paths) < 100
