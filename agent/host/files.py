@@ -89,7 +89,7 @@ class Kept:
         descriptor = self._open.get(path)
         if descriptor is not None:
             try:
-                data = os.pread(descriptor, min(limit + 1, _PIECE), 0)
+                data = os.pread(descriptor, _PIECE if limit >= _PIECE else limit + 1, 0)
                 if len(data) >= _SURELY_WHOLE:
                     data = _whole(descriptor, data, limit + 1)
             except OSError:

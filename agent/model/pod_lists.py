@@ -48,11 +48,15 @@ def read(body: bytes) -> PodList:
 def unchanged_kept(before: tuple[core.Pod, ...], now: tuple[core.Pod, ...]) -> tuple[core.Pod, ...]:
     """Return a new list with the very objects of the one before for all pods that are the same.
 
-    What was computed from a pod can then be kept by the object, and a list takes no memory anew.
+    What was computed from a pod, or from the list where all are the same, can then be kept by the
+    object, and a list takes no memory anew.
     """
     known = {pod.metadata.uid: pod for pod in before}
-    found = (known.get(pod.metadata.uid, pod) for pod in now)
-    return tuple(old if _same(old, new) else new for old, new in zip(found, now, strict=True))
+    earlier = (known.get(pod.metadata.uid, pod) for pod in now)
+    found = tuple(old if _same(old, new) else new for old, new in zip(earlier, now, strict=True))
+    pairs = zip(before, found, strict=False)
+    stands = len(before) == len(found) and all(old is new for old, new in pairs)
+    return before if stands else found
 
 
 def _same(one: core.Pod, other: core.Pod) -> bool:

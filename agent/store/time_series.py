@@ -291,6 +291,7 @@ class Counters:
 
     def __init__(self, longest_gap: float) -> None:
         self._longest_gap = longest_gap
+        self._pruned = -math.inf
         self._last: dict[Hashable, tuple[float, float]] = {}
 
     def rate(self, key: Hashable, at: float, value: float) -> float | None:
@@ -309,7 +310,13 @@ class Counters:
         return grown / elapsed
 
     def prune(self, at: float) -> None:
-        """Forget counters that were not read for longer than the longest gap."""
+        """Forget counters that were not read for longer than the longest gap.
+
+        Asked more often than every few seconds it does nothing.
+        """
+        if self._pruned <= at < self._pruned + _PRUNE_SECONDS:
+            return
+        self._pruned = at
         self._last = {
             key: last for key, last in self._last.items() if at - last[0] <= self._longest_gap
         }

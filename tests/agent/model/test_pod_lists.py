@@ -63,6 +63,9 @@ def test_pods_that_are_the_same_stay_the_same_objects():
     kept = pod_lists.unchanged_kept(before, now)
     assert kept == now
     assert [kept[1] is before[2], kept[2] is now[2], kept[3] is before[0]] == [True] * 3
+    again = listed(("a", "1"), ("b", "1"), ("c", "1"))
+    assert pod_lists.unchanged_kept(before, again) is before
+    assert pod_lists.unchanged_kept(before, again[:2]) == again[:2]
 
 
 def test_pods_too_deep_to_compare_count_as_changed():

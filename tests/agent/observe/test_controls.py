@@ -51,6 +51,18 @@ def test_without_enforcement_nothing_more_is_read(seen):
     assert seen.step().pods[0].quota_us is None
 
 
+def test_limits_of_batch_pods_are_not_read_since_none_of_them_bursts(seen, new_pod):
+    batch = new_pod("batch", "Burstable")
+    labels = {**batch.metadata.labels, "koordinator.sh/qosClass": "BE"}
+    batch = msgspec.structs.replace(
+        batch, metadata=msgspec.structs.replace(batch.metadata, labels=labels)
+    )
+    seen.tree.add_pod("batch", "Burstable", ["c-batch"])
+    seen.know(pods=(*seen.known.pods, batch))
+    limits = {one.pod.metadata.uid: (one.quota_us, len(one.containers)) for one in seen.step().pods}
+    assert limits == {"online": (-1, 1), "batch": (None, 1)}
+
+
 def test_throttling_is_a_share_of_the_periods_between_two_looks(seen):
     cgroups = cgroup_files.Cgroups(
         seen.observer.layout or cgroup_layout.Layout("", 1, "systemd"), files.Kept()
