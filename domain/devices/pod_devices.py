@@ -23,6 +23,7 @@ APPLY_FOR_ALL: Final = "ApplyForAll"
 REQUESTS_AS_COUNT: Final = "RequestsAsCount"
 DEVICE_LEVEL: Final = "DeviceLevel"
 PCIE_LEVEL: Final = "PCIeLevel"
+_MEMORY: Final = (names.GPU_MEMORY, names.GPU_MEMORY_RATIO)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -140,13 +141,17 @@ def may_hold(asked: PodDevices, held: inventory.Allocation) -> bool:
     Joint allocation and ``ApplyForAll`` give more adapters than the pod names, each in the amount
     that it names; of a GPU it gets no more than its share.
     """
-    return all(
-        kind in asked.by_type
-        and len({one.minor for one in granted}) == len(granted)
-        and (kind != devices.GPU or len(granted) <= _gpu_count(asked))
-        and all(_within(asked, kind, one.amounts) for one in granted)
-        for kind, granted in held.items()
-    )
+    for kind, granted in held.items():
+        if kind not in asked.by_type:
+            return False
+        if kind == devices.GPU and len(granted) > _gpu_count(asked):
+            return False
+        if len(granted) > 1 and len({one.minor for one in granted}) != len(granted):
+            return False
+        for one in granted:
+            if not _within(asked, kind, one.amounts):
+                return False
+    return True
 
 
 def _gpu_count(asked: PodDevices) -> int:
@@ -158,8 +163,10 @@ def _within(asked: PodDevices, kind: str, amounts: requests.Amounts) -> bool:
         assert asked.gpu is not None
         most: requests.Amounts = asked.gpu.per_gpu
         # The other of bytes and percent was worked out from the one that the pod named.
-        other = {names.GPU_MEMORY, names.GPU_MEMORY_RATIO} - most.keys()
-        return all(value <= most.get(name, 0) or name in other for name, value in amounts.items())
+        return all(
+            value <= most.get(name, 0) or (name in _MEMORY and name not in most)
+            for name, value in amounts.items()
+        )
     listed = asked.by_type[kind]
     # Of adapters that are counted, each is given whole where the pod wants them alone.
     return all(name in listed and value <= requests.WHOLE for name, value in amounts.items())

@@ -45,6 +45,11 @@ def _of_model(model: str, written: Any) -> dict[str, requests.Amounts]:
         raise ValueError(f"{model}: {wrong}") from wrong
 
 
+def concern(gpu: requests.GPURequest | None, matched: Collection[str]) -> bool:
+    """Whether a pod takes a slice by a template; ``matched`` as below."""
+    return gpu is not None and gpu.shared and any(name in gpu.per_gpu for name in matched)
+
+
 def matching(
     templates: Templates, gpu: requests.GPURequest | None, matched: Collection[str]
 ) -> Matching | None:
@@ -52,7 +57,7 @@ def matching(
 
     ``matched`` are the resources that only templates give parts of.
     """
-    if gpu is None or not gpu.shared or not any(name in gpu.per_gpu for name in matched):
+    if gpu is None or not concern(gpu, matched):
         return None
     found = {
         model: tuple(name for name, amounts in sorted(known.items()) if amounts == gpu.per_gpu)

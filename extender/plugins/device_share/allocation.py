@@ -2,8 +2,8 @@
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -11,7 +11,7 @@ from api import names
 from domain.devices import inventory, pod_devices, pod_holdings, records
 from domain.devices.allocation import fragmentation
 from domain.devices.requests import gpu_templates, requests
-from extender.framework import views
+from extender.framework import verdicts, views
 
 NAME: Final = "DeviceShare"
 
@@ -66,6 +66,29 @@ def read(
     return pod_devices.read(dict(asked), dict(inputs))
 
 
+class Prepared(NamedTuple):
+    """What PreFilter finds in the requirements of a pod, whatever the cluster is like."""
+
+    found: Wanted | verdicts.Status | None
+    sliced: pod_devices.PodDevices | None = None
+    """The same where only templates give what the pod takes of GPUs."""
+
+
+def prepared(
+    requirements: views.PodRequirements, *, scored: bool, matched: Collection[str]
+) -> Prepared:
+    """Read what a pod wants, or why no node can serve it; `matched` are given by templates only."""
+    found = wanted(requirements, scored=scored)
+    if found is None:
+        return Prepared(None)
+    asked = read(found.requests, found.inputs)
+    if isinstance(asked, requests.Fault):
+        return Prepared(verdicts.Status(asked.reason))
+    if asked is None or not gpu_templates.concern(asked.gpu, matched):
+        return Prepared(found)
+    return Prepared(found, asked)
+
+
 def of(prepared: Wanted) -> pod_devices.PodDevices | None:
     """Return what a pod wants that PreFilter let pass; None: no devices."""
     found = read(prepared.requests, prepared.inputs)
@@ -101,7 +124,7 @@ class Codec:
 
     def __init__(self) -> None:
         """Begin with nothing read or written."""
-        self._known: dict[str, inventory.Allocation] = {}
+        self._known: dict[str, Devices] = {}
 
     def decode(
         self, annotations: Mapping[str, str], wanted: views.PodRequirements
@@ -110,20 +133,20 @@ class Codec:
         text = annotations[names.ANNOTATION_DEVICE_ALLOCATED]
         held = self._known.get(text)
         if held is None:
-            held = records.decoded(text)
+            held = Devices(records.decoded(text))
             self._remember(text, held)
-        believed = pod_holdings.believed(held, _asked(wanted))
-        return None if believed is None else Devices(believed)
+        return held if pod_holdings.believed(held.by_type, _asked(wanted)) else None
 
     def encode(self, allocation: Devices) -> Mapping[str, str]:
         """Write the devices of a pod."""
         written = records.encoded(allocation.by_type)
         if records.is_plain(allocation.by_type):
-            # The watch will show it, at the bind and with every change of the pod's status.
-            self._remember(written[names.ANNOTATION_DEVICE_ALLOCATED], allocation.by_type)
+            # The watch will show it, at the bind and with every change of the pod's status. It is
+            # read as the very object that is counted, which need not be compared part by part.
+            self._remember(written[names.ANNOTATION_DEVICE_ALLOCATED], allocation)
         return written
 
-    def _remember(self, text: str, held: inventory.Allocation) -> None:
+    def _remember(self, text: str, held: Devices) -> None:
         if len(text) > _SHORT:
             return
         if len(self._known) >= _MOST:

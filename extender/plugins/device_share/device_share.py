@@ -2,12 +2,13 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import numpy as np
 
 from api.plugin_args import node as node_arguments
+from domain import identity_memo
 from domain.devices import inventory, plugin_annotations, pod_devices
 from domain.devices.allocation import allocator, candidates, device_scores, numa_hints
 from domain.devices.requests import gpu_memory, gpu_templates, requests
@@ -27,6 +28,9 @@ from extender.plugins.device_share import (
     tracker,
 )
 from extender.plugins.device_share.allocation import NAME, Wanted
+
+_MOST_READ: Final = 2048
+"""Requirements of pods that are remembered with what was read of them."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -90,6 +94,10 @@ class DeviceShare(allocation.Codec, tracker.Tracker):
         self._judgement = judgement.Judgement(
             self._selection, arguments.not_shared, arguments.scoring
         )
+        scored, matched = arguments.least_fragmented, arguments.matched
+        self._read = identity_memo.IdentityMemo(
+            lambda one: allocation.prepared(one, scored=scored, matched=matched), _MOST_READ
+        )
         self._choices = choices.Choices()
         self._tried_scores = node_classes.Results()
 
@@ -97,16 +105,10 @@ class DeviceShare(allocation.Codec, tracker.Tracker):
 
     def pre_filter(self, pod: views.PodInfo, view: views.View) -> Wanted | verdicts.Status | None:
         """Read what the pod wants of devices; refuse what no node can serve."""
-        least_fragmented = self._arguments.least_fragmented
-        wanted = allocation.wanted(pod.requirements, scored=least_fragmented)
-        if wanted is None:
-            return None
-        found = allocation.read(wanted.requests, wanted.inputs)
-        if isinstance(found, requests.Fault):
-            return verdicts.Status(found.reason)
-        if found is None:
-            return wanted
-        return _with_templates(wanted, found, view, self._arguments.matched)
+        found, sliced = self._read.get(pod.requirements)
+        if sliced is None or not isinstance(found, Wanted):
+            return found
+        return _with_templates(found, sliced, view, self._arguments.matched)
 
     def filter(
         self, prepared: Wanted, view: views.View, rows: verdicts.Rows, now: float
@@ -117,6 +119,11 @@ class DeviceShare(allocation.Codec, tracker.Tracker):
             return None
         codes = self._judgement.codes(prepared, view, rows)
         return None if codes is None else verdicts.Verdict(codes, judgement.STATUSES)
+
+    def passes_all(self, prepared: Wanted, view: views.View, now: float) -> bool:
+        """Whether columns say of every node that it has what the pod wants."""
+        del now
+        return not prepared.requests or self._judgement.passes_all(prepared, view)
 
     def needs_trial(
         self, prepared: Wanted, view: views.View, rows: verdicts.Rows

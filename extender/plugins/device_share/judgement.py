@@ -13,7 +13,6 @@ from api.koordinator import devices
 from domain.devices import pod_devices
 from domain.devices.allocation import candidates, device_scores
 from extender.framework import verdicts, views
-from extender.framework.nodes import row_memo
 from extender.plugins.device_share import allocation, columns, selection, shapes
 from extender.plugins.device_share.allocation import NAME, Wanted
 
@@ -34,26 +33,39 @@ _SCORE: Final = 16
 """Bits below the score of a node."""
 FEW: Final = 4
 """Nodes that are judged one by one: plain integers are cheaper there than vectors."""
+MOST_KINDS: Final = 64
+"""Kinds of pods of which is kept what is said of every node: 16 bytes by node each."""
 MOST_CLASSES: Final = 1024
 """Classes of nodes of which is kept what is said of one kind of pods."""
 _TOO_FEW: Final = {kind: 1 + STATUSES.index(status) for kind, status in TOO_FEW.items()}
 
 
-class _Answer(NamedTuple):
-    """What was asked last, and the answer."""
+class Kind:
+    """What is said of every node for pods that are alike, as nodes were when asked about last."""
+
+    __slots__ = ("by_class", "objections", "revisions", "said")
+
+    def __init__(self, size: int) -> None:
+        self.revisions = np.zeros(size, dtype=np.int64)
+        self.said = np.zeros(size, dtype=np.int64)
+        """By node the number of its status, TRIAL, and above both the score."""
+        self.objections = 0
+        """How many nodes are refused, or need a trial."""
+        self.by_class: dict[int, int] = {}
+        """The same by the digest of all that an allocation depends on."""
+
+    def put(self, rows: verdicts.Rows, revisions: verdicts.Column, said: verdicts.Column) -> None:
+        """Take in what is said of some nodes now."""
+        self.objections += _objections(said) - _objections(self.said[rows])
+        self.said[rows], self.revisions[rows] = said, revisions[rows]
+
+
+class _Followed(NamedTuple):
+    """What was asked about last, and what is said of every node of that snapshot."""
 
     prepared: Wanted
     view: views.View
-    rows: verdicts.Rows
-    found: verdicts.Column
-
-    def serves(self, prepared: Wanted, view: views.View, rows: verdicts.Rows) -> bool:
-        """Whether the same is asked again."""
-        if self.prepared is not prepared or self.view is not view:
-            return False
-        if self.rows is rows:
-            return True
-        return rows.size == 1 and self.rows.size == 1 and rows.item() == self.rows.item()
+    kind: Kind
 
 
 class Judgement:
@@ -68,67 +80,85 @@ class Judgement:
         self._selection = selected
         self._not_shared = not_shared
         self._scoring = scoring
-        self._found = row_memo.RowMemo()
-        self._classes: collections.OrderedDict[Wanted, dict[int, int]] = collections.OrderedDict()
-        self._last: _Answer | None = None
+        self._kinds: collections.OrderedDict[Wanted, Kind] = collections.OrderedDict()
+        self._last: _Followed | None = None
+
+    def passes_all(self, prepared: Wanted, view: views.View) -> bool:
+        """Whether columns say of every node that it passes."""
+        kind = self._kind(prepared, view)
+        return kind is not None and not kind.objections
 
     def codes(
         self, prepared: Wanted, view: views.View, rows: verdicts.Rows
     ) -> verdicts.Codes | None:
         """Return by candidate 0, or the place of its status, from 1; None: all are 0."""
-        found = self._judged(prepared, view, rows) & (TRIAL | _CODES)
-        if not np.count_nonzero(found):
+        if self.passes_all(prepared, view):
             return None
-        codes: verdicts.Codes = (found & _CODES).astype(np.int16)
+        codes: verdicts.Codes = (self._said(prepared, view, rows) & _CODES).astype(np.int16)
         return codes
 
     def open(self, prepared: Wanted, view: views.View, rows: verdicts.Rows) -> verdicts.Flags:
         """Tell of which candidates columns do not say everything."""
-        flags: verdicts.Flags = (self._judged(prepared, view, rows) & TRIAL) != 0
+        if self.passes_all(prepared, view):
+            return np.zeros(rows.size, dtype=np.bool_)
+        flags: verdicts.Flags = (self._said(prepared, view, rows) & TRIAL) != 0
         return flags
 
     def scores(self, prepared: Wanted, view: views.View, rows: verdicts.Rows) -> verdicts.Column:
         """Return the scores of candidates, of a pod for which sums say all."""
-        found: verdicts.Column = self._judged(prepared, view, rows) >> _SCORE
+        found: verdicts.Column = self._said(prepared, view, rows) >> _SCORE
         return found
 
-    def _judged(self, prepared: Wanted, view: views.View, rows: verdicts.Rows) -> verdicts.Column:
-        """Return by candidate the number of its status, TRIAL, and above both the score.
+    def _said(self, prepared: Wanted, view: views.View, rows: verdicts.Rows) -> verdicts.Column:
+        """Return by candidate the number of its status, TRIAL, and above both the score."""
+        kind = self._kind(prepared, view)
+        if kind is None:
+            return self._judged(prepared, view, rows, {})
+        return kind.said if rows is views.every(kind.said.size) else kind.said.take(rows)
+
+    def _kind(self, prepared: Wanted, view: views.View) -> Kind | None:
+        """Return what is said of every node; None where nodes are shown as they are not.
 
         Filter, trial and score of one call ask the same of the same snapshot.
         """
-        last = self._last
-        if last is not None and last.serves(prepared, view, rows):
-            return last.found
+        present, last = view.revisions, self._last
+        if last is not None and last.view is view and last.prepared is prepared:
+            return last.kind
+        if present is None:
+            return None
+        kind = self._of(prepared, present.size)
+        late = (kind.revisions != present).nonzero()[0]
+        if late.size:
+            kind.put(late, present, self._judged(prepared, view, late, kind.by_class))
+        self._last = _Followed(prepared, view, kind)
+        return kind
 
-        def judged(changed: verdicts.Rows) -> verdicts.Column:
-            asked = allocation.of(prepared)
-            assert asked is not None
-            if changed.size > FEW:
-                return self._several(prepared, asked, view, changed)
-            known = self._by_class(prepared) if view.revisions is not None else {}
-            found = []
-            for row in changed.tolist():
-                alike = int(view.figures[NAME][columns.ALIKE, row])
-                if alike not in known:
-                    known[alike] = self._one(prepared, asked, view, row)
-                found.append(known[alike])
-            return np.array(found, dtype=np.int64)
+    def _of(self, prepared: Wanted, size: int) -> Kind:
+        kind = self._kinds.get(prepared)
+        if kind is None or kind.said.size != size:
+            kind = self._kinds[prepared] = Kind(size)
+            if len(self._kinds) > MOST_KINDS:
+                self._kinds.popitem(last=False)
+        self._kinds.move_to_end(prepared)
+        return kind
 
-        found = self._found.get(prepared, view, rows, judged)
-        if view.revisions is not None:
-            self._last = _Answer(prepared, view, rows, found)
-        return found
-
-    def _by_class(self, prepared: Wanted) -> dict[int, int]:
-        """Return what is known of nodes by the digest of all that an allocation depends on."""
-        found = self._classes.get(prepared)
-        if found is None or len(found) >= MOST_CLASSES:
-            found = self._classes[prepared] = {}
-            if len(self._classes) > row_memo.MOST:
-                self._classes.popitem(last=False)
-        self._classes.move_to_end(prepared)
-        return found
+    def _judged(
+        self, prepared: Wanted, view: views.View, rows: verdicts.Rows, by_class: dict[int, int]
+    ) -> verdicts.Column:
+        """Say of some nodes what columns say now; what is said by class holds for nodes alike."""
+        asked = allocation.of(prepared)
+        assert asked is not None
+        if rows.size > FEW:
+            return self._several(prepared, asked, view, rows)
+        if len(by_class) >= MOST_CLASSES:
+            by_class.clear()
+        found = []
+        for row in rows.tolist():
+            alike = int(view.figures[NAME][columns.ALIKE, row])
+            if alike not in by_class:
+                by_class[alike] = self._one(prepared, asked, view, row)
+            found.append(by_class[alike])
+        return np.array(found, dtype=np.int64)
 
     def _several(
         self,
@@ -205,3 +235,8 @@ def _unclear(shape: shapes.Shape | None) -> int:
     if shape is None:
         return columns.KNOWN
     return columns.ODD | columns.MIXED if shape.selects else columns.ODD
+
+
+def _objections(said: verdicts.Column) -> int:
+    """Return how many nodes are refused, or need a trial."""
+    return int(np.count_nonzero(said & (TRIAL | _CODES)))

@@ -52,6 +52,8 @@ def answers(plugin, view, pod, rows):
     prepared = plugin.pre_filter(views.PodInfo.of(pod), view)
     verdict = plugin.filter(prepared, view, rows, NOW)
     refused = np.zeros(rows.size) if verdict is None else verdict.codes
+    if plugin.passes_all(prepared, view, NOW):
+        assert not refused.any()
     texts = ["", *(() if verdict is None else (one.reason for one in verdict.statuses))]
     return list(
         zip(
@@ -101,9 +103,64 @@ def test_one_node_is_judged_as_among_all(strategy, pods, kind):
 def test_few_classes_of_nodes_are_remembered(monkeypatch):
     monkeypatch.setattr(judgement, "MOST_CLASSES", 2)
     cluster = filled("LeastAllocated", ())
-    view, pod = cluster.state.view(), cluster.pod("asked", {names.GPU: "50"})
-    together = answers(cluster.plugin, view, pod, views.every(view.known.size))
-    alone = device_cluster.plugin(scoringStrategy={"type": "LeastAllocated"})
-    assert [answers(alone, view, pod, np.array([row]))[0] for row in range(8)] == together
-    (known,) = alone._judgement._classes.values()
-    assert len(known) <= 2
+    pod = cluster.pod("asked", {names.GPU: "50"})
+    everyone = views.every(cluster.state.view().known.size)
+    for number in range(6):
+        cluster.bind(cluster.pod(f"p{number}", {names.GPU: "30"}), f"n{2 + number % 2}")
+        view = cluster.state.view()
+        fresh = device_cluster.plugin(scoringStrategy={"type": "LeastAllocated"})
+        expected = answers(fresh, view, pod, everyone)
+        assert answers(cluster.plugin, view, pod, everyone) == expected
+    kinds = cluster.plugin._judgement._kinds.values()
+    assert max(len(kind.by_class) for kind in kinds) in (1, 2)
+
+
+def test_few_kinds_of_pods_are_remembered(monkeypatch):
+    monkeypatch.setattr(judgement, "MOST_KINDS", 2)
+    cluster = filled("LeastAllocated", ())
+    view = cluster.state.view()
+    everyone = views.every(view.known.size)
+    for kind in (*sorted(WANTED), *sorted(WANTED)):
+        requests, notes = WANTED[kind]
+        pod = cluster.pod("asked", requests, annotations=notes)
+        fresh = device_cluster.plugin(scoringStrategy={"type": "LeastAllocated"})
+        expected = answers(fresh, view, pod, everyone)
+        assert answers(cluster.plugin, view, pod, everyone) == expected
+        assert len(cluster.plugin._judgement._kinds) <= 2
+
+
+def test_a_filter_passes_all_as_long_as_no_node_is_refused_or_unclear():
+    cluster = DeviceCluster(device_cluster.plugin())
+    for number in range(6):
+        cluster.node(f"n{number}")
+        cluster.devices(device(f"n{number}", gpu(0)))
+    pod = cluster.pod("asked", {names.GPU: "60"})
+
+    def passes_all():
+        view = cluster.state.view()
+        prepared = cluster.plugin.pre_filter(views.PodInfo.of(pod), view)
+        found = cluster.plugin.passes_all(prepared, view, NOW)
+        verdict = cluster.plugin.filter(prepared, view, views.every(view.known.size), NOW)
+        assert found == (verdict is None)
+        return found
+
+    assert passes_all()
+    assert cluster.bind(cluster.pod("large", {names.GPU: "50"}), "n1") == ""
+    assert not passes_all()
+    cluster.leave("large")
+    assert passes_all()
+    cluster.node("n6")
+    assert passes_all(), "the kubelet judges nodes that say nothing of devices"
+    cluster.devices(device("n6", gpu(0, health=False)))
+    assert not passes_all()
+
+
+def test_a_node_that_is_shown_as_it_is_not_passes_no_screen():
+    cluster = filled("LeastAllocated", ())
+    view = cluster.state.view()
+    row = view.rows["n2"]
+    prepared = cluster.plugin.pre_filter(
+        views.PodInfo.of(cluster.pod("asked", {names.GPU: "50"})), view
+    )
+    shown = view.with_claims(row)
+    assert not cluster.plugin.passes_all(prepared, shown, NOW)
