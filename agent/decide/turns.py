@@ -23,7 +23,7 @@ class Turns:
         self._seconds = seconds
         self._asked: float | None = None
         self._phases: dict[edits.Key, int] = {}
-        self._edits: dict[int, set[edits.Key]] = {}
+        self._edits: dict[int, list[edits.Key]] = {}
 
     def add(self, key: edits.Key, edit: edits.Edit) -> None:
         """Give an edit its time.
@@ -32,13 +32,15 @@ class Turns:
         """
         named = next(filter(cgroup_layout.is_of_pod, edit.group.split("/")), edit.pod or edit.group)
         phase = self._phases[key] = zlib.crc32(named.encode()) % _PHASES
-        self._edits.setdefault(phase, set()).add(key)
+        self._edits.setdefault(phase, []).append(key)
 
     def drop(self, key: edits.Key) -> None:
         """Forget an edit."""
         phase = self._phases.pop(key, None)
         if phase is not None:
-            self._edits[phase].discard(key)
+            self._edits[phase].remove(key)
+            if not self._edits[phase]:
+                del self._edits[phase]
 
     def clear(self) -> None:
         """Forget all of them; all have their turn next."""

@@ -108,7 +108,7 @@ class Kept:
 
     def sweep(self) -> None:
         """Close what was not read since the last sweep."""
-        for path in [path for path in self._open if path not in self._read]:
+        for path in self._open.keys() - self._read:
             self._close(path)
         self._read.clear()
 

@@ -4,6 +4,7 @@ Who writes files asks here for the file of a role, the text of a value and wheth
 the same; nothing here touches a file.
 """
 
+import functools
 from collections.abc import Mapping
 from typing import Final
 
@@ -11,6 +12,9 @@ from agent.model import cgroup_layout, edits
 from domain.cpus import cpulists
 
 PERIOD_US: Final = 100_000
+_REMEMBERED: Final = 128
+_REMEMBERED_LENGTH: Final = 1024
+"""Only short texts are remembered, so that what tenants write takes little memory."""
 LEAST_SHARES, MOST_SHARES = 2, 262_144
 LEAST_WEIGHT, MOST_WEIGHT = 1, 10_000
 UNLIMITED: Final = (1 << 63) - 1
@@ -185,7 +189,19 @@ def render(role: edits.Role, value: str, version: cgroup_layout.Version) -> str:
 
 def same(role: edits.Role, one: str, other: str) -> bool:
     """Tell whether two texts mean the same to the kernel."""
-    return one == other or (role not in _TEXTS and _meaning(role, one) == _meaning(role, other))
+    if one == other or role in _TEXTS:
+        return one == other
+    if len(one) + len(other) > _REMEMBERED_LENGTH:
+        return _equal(role, one, other)
+    return _remembered_equal(role, one, other)
+
+
+def _equal(role: edits.Role, one: str, other: str) -> bool:
+    return _meaning(role, one) == _meaning(role, other)
+
+
+_remembered_equal = functools.lru_cache(_REMEMBERED)(_equal)
+"""When the cpus of a class change, the same two texts are compared for each of its groups."""
 
 
 def amount(role: edits.Role, text: str) -> int | None:
@@ -215,6 +231,21 @@ def cpus(text: str) -> frozenset[int] | None:
         return cpulists.parse(text)
     except cpulists.CpuListError:
         return None
+
+
+def both(one: str, other: str) -> str | None:
+    """Return the cpus of two lists together; None where the first one has all, or one has none."""
+    if len(one) + len(other) > _REMEMBERED_LENGTH:
+        return _both(one, other)
+    return _remembered_both(one, other)
+
+
+def _both(one: str, other: str) -> str | None:
+    now, then = cpus(one), cpus(other)
+    return None if not now or not then or then <= now else cpulists.text(now | then)
+
+
+_remembered_both = functools.lru_cache(_REMEMBERED)(_both)
 
 
 def devices(text: str) -> dict[str, str]:

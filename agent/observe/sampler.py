@@ -19,14 +19,26 @@ class SeriesKeys(NamedTuple):
 
     cpu: Key
     memory: Key
-    memory_with_cache: Key
-    hot_memory: Key
 
     @classmethod
     def of(cls, *subject: str) -> Self:
         """Return the keys of what the words name."""
-        figures = ("cpu", "memory", "memory+cache", "memory+hot")
-        return cls(*((*subject, figure) for figure in figures))
+        return cls((*subject, "cpu"), (*subject, "memory"))
+
+    @property
+    def subject(self) -> Key:
+        """What the words name."""
+        return self.cpu[:-1]
+
+    @property
+    def memory_with_cache(self) -> Key:
+        """Made anew each time, since few nodes ask for it."""
+        return *self.subject, "memory+cache"
+
+    @property
+    def hot_memory(self) -> Key:
+        """Made anew each time, since few nodes ask for it."""
+        return *self.subject, "memory+hot"
 
 
 NODE: Final = SeriesKeys.of("node")
@@ -124,7 +136,7 @@ class Sampler:
         except files.VanishedError:
             pass
         except files.ReadingError as error:
-            self.problem(" ".join(keys.cpu[:-1]), str(error))
+            self.problem(" ".join(keys.subject), str(error))
         if cpu is None or memory is None:
             return self.latest(keys, at)
         return state.Usage(cpu, int(memory))

@@ -180,7 +180,7 @@ class DiskSeries(time_series.Series):
 
     def _piece(self, start: float, end: float) -> "tuple[array[float], array[float]]":
         # A block leaves the disk only with its last sample.
-        start = max(start, self._latest[0] - self.keep_seconds)
+        start = max(start, self._latest_at - self.keep_seconds)
         times, values = array("d"), array("d")
         for block in self._blocks:
             if block.last >= start and block.first <= end:

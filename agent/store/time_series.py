@@ -43,6 +43,7 @@ class Series:
 
     __slots__ = (
         "_latest",
+        "_latest_at",
         "_merged",
         "_start",
         "_step",
@@ -60,18 +61,18 @@ class Series:
         self._start = 0
         self._merged = 1
         self._step = 0.0
-        self._latest = (-math.inf, 0.0)
+        self._latest_at, self._latest = -math.inf, 0.0
 
     def __len__(self) -> int:
         return len(self._times) - self._start
 
     def add(self, at: float, value: float) -> None:
         """Take in a sample; one that is older than the newest, or no number, is dropped."""
-        latest = self._latest[0]
+        latest = self._latest_at
         if at < latest or not math.isfinite(value):
             return
         if at > latest:
-            self._latest = (at, value)
+            self._latest_at, self._latest = at, value
         times = self._times
         if self._step and len(self) and at - times[-1] < self._step:
             self._merged += 1
@@ -102,12 +103,13 @@ class Series:
     @property
     def newest(self) -> tuple[float, float] | None:
         """The latest sample with its time, as it was taken."""
-        return self._latest if len(self) else None
+        return (self._latest_at, self._latest) if len(self) else None
 
     def lately(self, since: float) -> float | None:
         """Return the latest value unless it is older than that."""
-        at, value = self._latest
-        return value if at >= since and len(self._times) > self._start else None
+        if self._latest_at < since or len(self._times) <= self._start:
+            return None
+        return self._latest
 
     def thin(self, most: int) -> None:
         """Keep at most so many samples from now on, means of what there was."""
@@ -133,7 +135,7 @@ class Series:
         self._times, self._values = times[:last], kept.values[:last]
         self._start, self._merged = 0, 1
         if last:
-            self._latest = (times[last - 1], kept.values[last - 1])
+            self._latest_at, self._latest = times[last - 1], kept.values[last - 1]
             self._forget(now - self.keep_seconds)
 
     def close(self) -> None:

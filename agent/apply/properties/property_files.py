@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from agent.apply.properties import partial_properties
 from agent.host import files
 from agent.model import cgroup_layout, cgroup_properties, edits
-from domain.cpus import cpulists
 
 if TYPE_CHECKING:
     from agent.apply import traffic_control
@@ -179,10 +178,7 @@ class Knobs:
         if not target and self._layout.version == 2:
             # All that the group above has, so that one has to have its own again.
             return target
-        now, then = cgroup_properties.cpus(current), cgroup_properties.cpus(target)
-        if not now or not then or then <= now:
-            return None
-        return cpulists.text(now | then)
+        return cgroup_properties.both(current, target)
 
     def rank(self, role: edits.Role, target: str) -> int:
         """Return when, among the changes of one group that take away, this one is legal.

@@ -282,7 +282,10 @@ class Cgroups:
         """Return where the files of a group lie."""
         found = self._paths.get(group)
         if found is None:
-            found = self._paths[group] = _Paths(*(self._layout.path(one, group) for one in _FILES))
+            usage, memory, stat, quota = (self._layout.path(one, group) for one in _FILES)
+            # One file on version 2, so that one text is enough.
+            stat = usage if stat == usage else stat
+            found = self._paths[group] = _Paths(usage, memory, stat, quota)
         return found
 
     def _cpus(self, file: cgroup_layout.File, group: str) -> frozenset[int]:
