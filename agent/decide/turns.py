@@ -36,11 +36,10 @@ class Turns:
 
     def drop(self, key: edits.Key) -> None:
         """Forget an edit."""
-        phase = self._phases.pop(key, None)
-        if phase is not None:
-            self._edits[phase].remove(key)
-            if not self._edits[phase]:
-                del self._edits[phase]
+        phase = self._phases.pop(key)
+        self._edits[phase].remove(key)
+        if not self._edits[phase]:
+            del self._edits[phase]
 
     def clear(self) -> None:
         """Forget all of them; all have their turn next."""

@@ -75,3 +75,30 @@ def test_shares_and_quotas_are_legal(milli):
     assert cgroup_properties.legal(R.CPU_SHARES, cgroup_properties.shares(milli))
     assert cgroup_properties.quota(milli) == -1 or cgroup_properties.quota(milli) >= 1000
     assert 1 <= cgroup_properties.weight(cgroup_properties.shares(milli)) <= 10_000
+
+
+LONG = ",".join(str(cpu) for cpu in range(0, 1000, 2))
+"""A list that is not remembered."""
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "found"),
+    [
+        ("0-1", "4", "0-1,4"),
+        ("0-1", "1", None),
+        ("", "1", None),
+        ("0-1", "", None),
+        ("0-1", "x", None),
+        (LONG, "0", None),
+        (LONG, "1001", f"{LONG},1001"),
+    ],
+)
+def test_cpus_of_two_lists_together(one, other, found):
+    for _ in range(2):
+        assert cgroup_properties.both(one, other) == found
+
+
+def test_long_lists_are_compared_as_well():
+    backwards = ",".join(reversed(LONG.split(",")))
+    assert cgroup_properties.same(R.CPUSET, LONG, backwards)
+    assert not cgroup_properties.same(R.CPUSET, LONG, f"{LONG},1001")
