@@ -5,9 +5,11 @@ Read beside the usage figures, and only as far as something is enforced that ask
 
 import os
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
+from agent.hooks.cpu import cpu_burst
 from agent.host import files
 from agent.model import cgroup_layout, edits, state, strategy_settings
 from agent.observe.cgroups import cgroup_files
@@ -132,13 +134,20 @@ def groups(arranged: cgroup_layout.Layout) -> dict[str, str]:
     return {name: arranged.qos_group(name) for name in _QUALITIES}
 
 
-def bursts(pod: core.Pod, wanted: strategy_settings.Strategies) -> bool:
-    """Tell whether a decision needs to know how a pod is limited; none of batch pods bursts."""
-    if qos.qos_of(pod.metadata.labels) is qos.QoS.BE:
-        return False
-    if wanted.burst.every.policy != "none":
-        return True
-    return names.ANNOTATION_CPU_BURST in pod.metadata.annotations
+class Asked(NamedTuple):
+    """What decisions and reports ask about how a pod is limited."""
+
+    quotas: bool = False
+    throttling: bool = False
+
+
+def asked(pod: core.Pod, wanted: strategy_settings.Strategies) -> Asked:
+    """Tell what is read of a pod: quotas where it may burst, throttling unless it is batch work."""
+    own = names.ANNOTATION_CPU_BURST in pod.metadata.annotations
+    if wanted.burst.every.policy == "none" and not own:
+        return Asked()
+    named = qos.qos_of(pod.metadata.labels)
+    return Asked(named not in cpu_burst.WITHOUT, named is not qos.QoS.BE)
 
 
 def _sandbox(arranged: cgroup_layout.Layout, group: str, known: Sequence[str]) -> str:

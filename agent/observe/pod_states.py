@@ -107,11 +107,12 @@ class PodStates:
         found: tuple[state.ContainerState, ...] = ()
         if place.group and host.cgroups is not None:
             usage = self._figures.group(place.series, place.group, host.cgroups, at)
-            bursts = host.enforced is not None and controls.bursts(pod, host.enforced)
-            found = self._containers(place, host.cgroups, at, bursts=bursts)
+            asked = controls.Asked()
             if host.enforced is not None:
+                asked = controls.asked(pod, host.enforced)
                 sandbox = self._controls.sandbox(place.layout, place.group, place.inner, at)
-            quota = host.cgroups.allowed_us(place.group) if bursts else None
+            found = self._containers(place, host.cgroups, at, asked)
+            quota = host.cgroups.allowed_us(place.group) if asked.quotas else None
         else:
             usage = self._figures.latest(place.series, at)
         return state.PodState(
@@ -184,14 +185,14 @@ class PodStates:
         return demoted, batch and not most.refuse_eviction
 
     def _containers(
-        self, place: _Place, cgroups: cgroup_files.Cgroups, at: float, *, bursts: bool
+        self, place: _Place, cgroups: cgroup_files.Cgroups, at: float, asked: controls.Asked
     ) -> tuple[state.ContainerState, ...]:
-        """Read the containers of a pod; `bursts` tells whether a decision asks for their limits."""
-        found = []
+        """Read the containers of a pod."""
+        found, look = [], self._controls.throttled
         for one in place.containers:
             usage = self._figures.group(one.series, one.group, cgroups, at)
-            quota = cgroups.allowed_us(one.group) if bursts else None
-            throttled = None if quota is None else self._controls.throttled(one.group, cgroups)
+            quota = cgroups.allowed_us(one.group) if asked.quotas else None
+            throttled = look(one.group, cgroups) if asked.throttling else None
             found.append(
                 state.ContainerState(
                     name=one.name,

@@ -29,8 +29,10 @@ def group_file(host, controller, name, group="online"):
     return root / folder / name
 
 
-def test_pods_carry_their_groups_and_limits(seen):
-    picture = seen.step()
+def test_pods_carry_their_groups_and_limits(host):
+    host.add("online", "Burstable", 1000)
+    host.know(enforced=AUTO)
+    picture = host.step()
     (pod,) = picture.pods
     (container,) = pod.containers
     assert pod.group.endswith("podonline.slice")
@@ -51,16 +53,21 @@ def test_without_enforcement_nothing_more_is_read(seen):
     assert seen.step().pods[0].quota_us is None
 
 
-def test_limits_of_batch_pods_are_not_read_since_none_of_them_bursts(seen, new_pod):
-    batch = new_pod("batch", "Burstable")
-    labels = {**batch.metadata.labels, "koordinator.sh/qosClass": "BE"}
-    batch = msgspec.structs.replace(
-        batch, metadata=msgspec.structs.replace(batch.metadata, labels=labels)
-    )
-    seen.tree.add_pod("batch", "Burstable", ["c-batch"])
-    seen.know(pods=(*seen.known.pods, batch))
-    limits = {one.pod.metadata.uid: (one.quota_us, len(one.containers)) for one in seen.step().pods}
-    assert limits == {"online": (-1, 1), "batch": (None, 1)}
+@pytest.mark.parametrize(
+    ("kubernetes_qos", "throttled"), [("Burstable", 0.5), ("Guaranteed", 0.5), ("BestEffort", None)]
+)
+def test_what_is_read_of_limits_follows_the_class(host, kubernetes_qos, throttled):
+    host.add("one", kubernetes_qos, 1000)
+    host.know(enforced=AUTO)
+    file = group_file(host, "cpu", "cpu.stat", "app")
+    for periods in (10, 20):
+        used = "usage_usec 1\n" if host.tree.version == 2 else ""
+        file.write_text(f"{used}nr_periods {periods}\nnr_throttled {periods // 2}\n")
+        (pod,) = host.look().pods
+    (container,) = pod.containers
+    assert container.throttled == throttled
+    quota = -1 if kubernetes_qos == "Burstable" else None
+    assert (pod.quota_us, container.quota_us) == (quota, quota)
 
 
 def test_throttling_is_a_share_of_the_periods_between_two_looks(seen):
