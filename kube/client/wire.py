@@ -14,7 +14,8 @@ T = TypeVar("T")
 
 PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
-_CHANGES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
+_DELETED: Final = "DELETED"
+_CHANGES: Final = frozenset({"ADDED", "MODIFIED", _DELETED})
 _TOKENS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{\]}]', re.DOTALL)
 _OPENING: Final = b"[{"
 _CLOSING: Final = b"]}"
@@ -86,7 +87,7 @@ class Item(msgspec.Struct, Generic[T], frozen=True, gc=False):
 
 
 class Event(msgspec.Struct, Generic[T], frozen=True, gc=False):
-    """One object that was added, modified or deleted."""
+    """One object that was added, modified or deleted; of a deleted one only the identity."""
 
     item: Item[T]
     deleted: bool
@@ -141,6 +142,11 @@ def _meta(name: str, namespace: str, uid: str, version: str) -> store.Meta:
 def _meta_of_struct(decoded: Any) -> store.Meta:
     metadata = decoded.metadata
     return _meta(metadata.name, metadata.namespace, metadata.uid, metadata.resource_version)
+
+
+def _meta_of_message(message: Any) -> store.Meta:
+    metadata = message.metadata
+    return _meta(metadata.name, metadata.namespace, metadata.uid, metadata.resourceVersion)
 
 
 def _meta_of_dict(raw: dict[str, Any]) -> store.Meta:
@@ -208,12 +214,16 @@ class Reader(Generic[T]):
             return self._odd_event(line, self._item_of_raw)
         if event.type not in _CHANGES:
             return self._odd_event(line, self._item_of_raw)
-        return _event(event.type, self._item(event.object))
+        if event.type == _DELETED:
+            return _deletion(self._identity(event.object))
+        return Event(self._item(event.object), deleted=False)
 
     def _binary_event(self, binary: BinaryEvents, frame: bytes) -> Event[T] | Bookmark:
         told = binary.event(frame)
+        if told.type == _DELETED:
+            return _deletion(_meta_of_message(told.object))
         if told.type in _CHANGES:
-            return _event(told.type, self._item_of_message(binary, told.object))
+            return Event(self._item_of_message(binary, told.object), deleted=False)
         if told.type == "ERROR":
             raise errors.from_status(binary.plain(told.object))
         if told.type != "BOOKMARK":
@@ -229,15 +239,16 @@ class Reader(Generic[T]):
             plain = binary.plain(message)
             return self._item(msgspec.convert(plain, self._kind))
         except store.UNREADABLE as error:
-            said = message.metadata
-            meta = _meta(said.name, said.namespace, said.uid, said.resourceVersion)
-            return Item(meta, None, str(error))
+            return Item(_meta_of_message(message), None, str(error))
 
-    def _item(self, decoded: Any) -> Item[T]:
+    def _identity(self, decoded: Any) -> store.Meta:
         try:
-            meta = self._meta(decoded)
+            return self._meta(decoded)
         except store.UNREADABLE as error:
             raise errors.Malformed(f"an object has no name: {error!r}") from error
+
+    def _item(self, decoded: Any) -> Item[T]:
+        meta = self._identity(decoded)
         try:
             return Item(meta, self._project(decoded))
         except store.PartlyUnreadableError as partly:
@@ -271,7 +282,7 @@ class Reader(Generic[T]):
             if event.type == "ERROR":
                 raise errors.from_status(_STATUS.decode(event.object))
             if event.type in _CHANGES:
-                return _event(event.type, item_of(event.object))
+                return Event(item_of(event.object), event.type == _DELETED)
             metadata = _ENVELOPE.decode(event.object).metadata
         except msgspec.DecodeError as error:
             raise errors.Malformed(f"a watch line is no event: {error}") from error
@@ -281,8 +292,8 @@ class Reader(Generic[T]):
         return Bookmark(metadata.resource_version, ends_initial)
 
 
-def _event(kind: str, item: Item[T]) -> Event[T]:
-    return Event(item, kind == "DELETED")
+def _deletion(meta: store.Meta) -> Event[T]:
+    return Event(Item(meta, None), deleted=True)
 
 
 class Frames:
