@@ -7,6 +7,7 @@ from api import names
 from api.koordinator import quota
 from api.koordinator.metadata import annotations
 from api.kubernetes import crds
+from api.kubernetes.webhooks import webhook_conditions
 from api.wire import base, quantity
 from domain.quota.tree import quota_trees
 from webhook import review
@@ -21,17 +22,6 @@ DELETE: Final = "DELETE"
 EXISTS: Final = "exists"
 DUPLICATE: Final = "duplicate"
 
-_LABELS: Final = (
-    names.LABEL_QUOTA_PARENT,
-    names.LABEL_QUOTA_IS_PARENT,
-    names.LABEL_QUOTA_TREE,
-)
-_ANNOTATIONS: Final = (
-    names.ANNOTATION_QUOTA_NAMESPACES,
-    names.ANNOTATION_QUOTA_WEIGHT,
-    names.ANNOTATION_QUOTA_ADMISSION,
-    names.ANNOTATION_QUOTA_STRICT_KEYS,
-)
 _MODELS: Final = {(one.resource.group, one.resource.plural): one.model for one in crds.DEFINITIONS}
 
 
@@ -104,8 +94,8 @@ def said(body: review.Pod) -> tuple[review.JSON, ...]:
     labels, notes = (review.section(metadata, part) for part in ("labels", "annotations"))
     return (
         body.get("spec") or {},
-        *(labels.get(key) or "" for key in _LABELS),
-        *(notes.get(key) or "" for key in _ANNOTATIONS),
+        *(labels.get(key) or "" for key in webhook_conditions.QUOTA_LABELS),
+        *(notes.get(key) or "" for key in webhook_conditions.QUOTA_ANNOTATIONS),
     )
 
 

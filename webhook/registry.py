@@ -155,6 +155,7 @@ ROUTES: Mapping[str, Route] = {
         (CREATE, UPDATE, DELETE),
         resources.QUOTA_RESOURCES,
         everywhere=True,
+        condition=webhook_conditions.QUOTA_CHANGED.expression,
         needs=quotas.validation_needs,
     ),
     "/mutate-reservation": Route(

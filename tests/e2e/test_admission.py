@@ -145,6 +145,47 @@ async def test_updates_of_pods_that_no_rule_reads_are_not_reviewed(stand):
         await stand.api.delete(path)
 
 
+@pytest.mark.parametrize(
+    "resource", resources.QUOTA_RESOURCES, ids=lambda one: one.group.partition(".")[0]
+)
+async def test_figures_of_quotas_are_not_reviewed(stand, resource):
+    name = f"figures-{resource.group.partition('.')[0]}"
+    figure, weight = names.ANNOTATION_QUOTA_CHILD_REQUEST, names.ANNOTATION_QUOTA_WEIGHT
+    body = {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {"name": name},
+        "spec": {"max": {"cpu": "4"}},
+    }
+    await stand.works()
+    path = resource.path("default")
+
+    async def reviewed(operation):
+        where = {"path": "/validate-elasticquota", "operation": operation}
+        return await stand.webhook.figure("koord_webhook_reviews_total", **where)
+
+    created = await reviewed("CREATE")
+    await stand.api.post(path, body)
+    assert await reviewed("CREATE") > created
+    before = await reviewed("UPDATE")
+    for change, asked in (
+        ({"metadata": {"annotations": {figure: '{"cpu":"1"}'}}}, 0),
+        ({"status": {"used": {"cpu": "1"}}}, 0),
+        ({"spec": {"max": {"cpu": "5"}}}, 1),
+        ({"metadata": {"annotations": {weight: '{"cpu":"2"}'}}}, 1),
+        ({"metadata": {"labels": {"team": "a"}, "finalizers": ["example.org/keep"]}}, 0),
+        ({"metadata": {"annotations": {figure: None, weight: None}, "finalizers": []}}, 1),
+        ({"metadata": {"labels": {names.LABEL_QUOTA_IS_PARENT: "true"}}}, 1),
+    ):
+        await stand.api.patch(f"{path}/{name}", change)
+        after = await reviewed("UPDATE")
+        assert (change, min(after - before, 1)) == (change, asked)
+        before = after
+    deleted = await reviewed("DELETE")
+    await stand.api.delete(f"{path}/{name}")
+    assert await reviewed("DELETE") > deleted
+
+
 @pytest.mark.parametrize("resource", admitting.BOTH, ids=lambda one: one.plural)
 async def test_an_overwritten_bundle_is_repaired(stand, resource):
     before = admitting.bundle(await stand.registered(resource))

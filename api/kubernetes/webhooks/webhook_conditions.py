@@ -4,7 +4,7 @@ The API server evaluates the expression before it calls a webhook. The simulator
 evaluates the function beside it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from api import names
@@ -43,6 +43,38 @@ _POD_CHANGED: Final = (
     "oldObject.spec.exists(field, field != 'schedulingGates' && !(field in object.spec))"
 )
 
+QUOTA_LABELS: Final = (
+    names.LABEL_QUOTA_PARENT,
+    names.LABEL_QUOTA_IS_PARENT,
+    names.LABEL_QUOTA_TREE,
+)
+QUOTA_ANNOTATIONS: Final = (
+    names.ANNOTATION_QUOTA_NAMESPACES,
+    names.ANNOTATION_QUOTA_WEIGHT,
+    names.ANNOTATION_QUOTA_ADMISSION,
+    names.ANNOTATION_QUOTA_STRICT_KEYS,
+)
+"""What is checked of an ElasticQuota beside its spec."""
+
+
+def _differs(part: str, keys: Sequence[str]) -> str:
+    """Return the expression that one of some labels or annotations differs, absent like empty."""
+    now, before = (
+        f"('{part}' in {one}.metadata && key in {one}.metadata.{part} ? "
+        f"{one}.metadata.{part}[key] : '')"
+        for one in ("object", "oldObject")
+    )
+    return f"{list(keys)}.exists(key, {now} != {before})"
+
+
+# The manager writes figures on quotas all the time, and admission charges them for each pod where
+# it denies: into annotations and the status, which not every CRD has as a subresource.
+_QUOTA_CHANGED: Final = (
+    "object == null || oldObject == null || ('spec' in object) != ('spec' in oldObject) || "
+    "('spec' in object && object.spec != oldObject.spec) || "
+    f"{_differs('labels', QUOTA_LABELS)} || {_differs('annotations', QUOTA_ANNOTATIONS)}"
+)
+
 
 def _marked(now: Object | None, before: Object | None) -> bool:
     if now is None or before is None:
@@ -66,12 +98,28 @@ def _notes(pod: Object) -> Mapping[str, Any]:
     return {key: value for key, value in found.items() if key != names.ANNOTATION_PLAN}
 
 
+def _quota_changed(now: Object | None, before: Object | None) -> bool:
+    if now is None or before is None:
+        return True
+    return now.get("spec") != before.get("spec") or any(
+        _text(now, part, key) != _text(before, part, key)
+        for part, keys in (("labels", QUOTA_LABELS), ("annotations", QUOTA_ANNOTATIONS))
+        for key in keys
+    )
+
+
+def _text(found: Object, part: str, key: str) -> str:
+    return str((found["metadata"].get(part) or {}).get(key, ""))
+
+
 MARKED: Final = Condition(_MARKED, _marked)
 """An object that is new, or whose annotations or labels change."""
 POD_CHANGED: Final = Condition(_POD_CHANGED, _pod_changed)
 """A pod that is new, or whose annotations, labels or spec change; its scheduling gates and the
 record of the plan of its gang apart."""
+QUOTA_CHANGED: Final = Condition(_QUOTA_CHANGED, _quota_changed)
+"""An ElasticQuota that is new or deleted, or of which changes what is checked: not its figures."""
 
 BY_EXPRESSION: Final[Mapping[str, Condition]] = {
-    one.expression: one for one in (MARKED, POD_CHANGED)
+    one.expression: one for one in (MARKED, POD_CHANGED, QUOTA_CHANGED)
 }

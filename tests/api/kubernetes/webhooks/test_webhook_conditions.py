@@ -6,6 +6,7 @@ import pytest
 
 from api import names
 from api.kubernetes.webhooks import webhook_conditions
+from webhook import quotas
 
 PLAN = names.ANNOTATION_PLAN
 POD = {
@@ -47,6 +48,58 @@ def changed(part, **fields):
 def test_updates(now, marked, asked):
     assert webhook_conditions.MARKED.holds(now, POD) is marked
     assert webhook_conditions.POD_CHANGED.holds(now, POD) is asked
+
+
+QUOTA = {
+    "metadata": {
+        "labels": {names.LABEL_QUOTA_PARENT: "above"},
+        "annotations": {names.ANNOTATION_QUOTA_WEIGHT: '{"cpu":"1"}'},
+    },
+    "spec": {"max": {"cpu": "4"}},
+    "status": {"used": {"cpu": "1"}},
+}
+
+
+def rewritten(part, value):
+    """A copy of the quota with another value in the place of one part."""
+    quota = inner = copy.deepcopy(QUOTA)
+    *path, last = part
+    for step in path:
+        inner = inner[step]
+    inner[last] = value
+    return quota
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "asked"),
+    [
+        pytest.param(("status",), {"used": {"cpu": "2"}}, False, id="status"),
+        pytest.param(("metadata", "finalizers"), ["x/y"], False, id="finalizer"),
+        pytest.param(
+            ("metadata", "annotations", names.ANNOTATION_QUOTA_CHILD_REQUEST), "{}", False,
+            id="figure",
+        ),
+        pytest.param(("metadata", "labels", "team"), "a", False, id="label-of-others"),
+        pytest.param(("metadata", "labels", names.LABEL_QUOTA_TREE), "", False, id="empty"),
+        pytest.param(("metadata", "labels", names.LABEL_QUOTA_TREE), "t", True, id="tree"),
+        pytest.param(("metadata", "labels"), None, True, id="no-labels"),
+        pytest.param(
+            ("metadata", "annotations", names.ANNOTATION_QUOTA_WEIGHT), "{}", True, id="weight"
+        ),
+        pytest.param(("metadata", "annotations"), None, True, id="no-annotations"),
+        pytest.param(("spec", "max", "cpu"), "5", True, id="max"),
+        pytest.param(("spec", "min"), {}, True, id="min"),
+    ],
+)  # fmt: skip
+def test_quotas_that_change_in_what_is_checked_are_asked_about(part, value, asked):
+    now = rewritten(part, value)
+    assert webhook_conditions.QUOTA_CHANGED.holds(now, QUOTA) is asked
+    assert webhook_conditions.QUOTA_CHANGED.holds(QUOTA, now) is asked
+    assert (quotas.said(now) != quotas.said(QUOTA)) is asked
+
+
+def test_deleted_quotas_are_asked_about():
+    assert webhook_conditions.QUOTA_CHANGED.holds(None, QUOTA)
 
 
 def test_what_is_new_is_always_asked_about():
