@@ -16,7 +16,7 @@ from domain.scoring import objects
 from extender.framework import verdicts, views
 from extender.scoring import traits
 from extender.state import records
-from extender.verbs import node_names
+from extender.state.table import node_names
 from kube.informers import store
 
 Rows = node_names.Rows

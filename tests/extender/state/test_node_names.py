@@ -6,7 +6,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from extender.verbs import node_names
+from extender.state.table import node_names
 
 ALIKE = [f"worker-{number:03d}.pool-a" for number in range(40)]
 KINDS = st.sampled_from(
