@@ -3,8 +3,8 @@
 python -m benchmarks.scheduling.shared_gpus [--nodes 1000] [--pods 1500] [--rounds 5]
 
 Every node has eight GPUs, and every pod asks for half of one. Both queues are scheduled by the same
-kube-scheduler with our extender. Processor time is told by program, since kube-scheduler and the
-API server spend more on such pods as well.
+kube-scheduler with our extender. Processor time is shown for each program, since kube-scheduler and
+the API server spend more on such pods as well.
 """
 
 import argparse
