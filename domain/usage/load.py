@@ -7,7 +7,6 @@ Times are seconds since the epoch.
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from operator import add, sub
 from typing import NamedTuple
 
 import msgspec
@@ -177,19 +176,19 @@ class Sums(msgspec.Struct, frozen=True, gc=False):
     def plus(self, other: "Sums") -> "Sums":
         """Return the sums with those of other residents."""
         return Sums(
-            tuple(map(add, self.prod_usage, other.prod_usage)),
-            tuple(map(add, self.node_delta, other.node_delta)),
-            tuple(map(add, self.prod_delta, other.prod_delta)),
-            tuple(map(add, self.node_estimated, other.node_estimated)),
+            plus(self.prod_usage, other.prod_usage),
+            plus(self.node_delta, other.node_delta),
+            plus(self.prod_delta, other.prod_delta),
+            plus(self.node_estimated, other.node_estimated),
         )
 
     def less(self, other: "Sums") -> "Sums":
         """Return the sums without those of some of the residents."""
         return Sums(
-            tuple(map(sub, self.prod_usage, other.prod_usage)),
-            tuple(map(sub, self.node_delta, other.node_delta)),
-            tuple(map(sub, self.prod_delta, other.prod_delta)),
-            tuple(map(sub, self.node_estimated, other.node_estimated)),
+            minus(self.prod_usage, other.prod_usage),
+            minus(self.node_delta, other.node_delta),
+            minus(self.prod_delta, other.prod_delta),
+            minus(self.node_estimated, other.node_estimated),
         )
 
 
@@ -200,7 +199,12 @@ def vector(amounts: Mapping[str, int], universe: Sequence[str]) -> Vector:
 
 def plus(left: Vector, right: Vector) -> Vector:
     """Add two vectors."""
-    return tuple(map(add, left, right))
+    return tuple([a + b for a, b in zip(left, right, strict=True)])
+
+
+def minus(left: Vector, right: Vector) -> Vector:
+    """Subtract a vector from another."""
+    return tuple([a - b for a, b in zip(left, right, strict=True)])
 
 
 def estimate(
