@@ -76,8 +76,12 @@ class Audit:
         Nor is trouble that was said a while ago, though it was not looked at in between.
         """
         before, self._last = self._last, set()
+        # Most often the same groups once more: records of many ticks share their names.
+        known = {groups: groups for *_, groups in before}
         news = []
         for record in records:
+            if (groups := known.get(record.groups)) is not None:
+                record = msgspec.structs.replace(record, groups=groups)
             what = (record.outcome, record.role, record.value, record.groups)
             self._last.add(what)
             groups = () if what in before else self._untold(record)

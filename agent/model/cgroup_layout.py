@@ -2,6 +2,7 @@
 
 import enum
 import re
+import sys
 from typing import Literal
 
 import msgspec
@@ -139,10 +140,10 @@ class Layout(msgspec.Struct, frozen=True):
         above = self.qos_group(kubernetes_qos)
         _check(uid, "uid of a pod")
         if self.driver == "cgroupfs":
-            return f"{above}/pod{uid}"
+            return inner(above, f"pod{uid}")
         part = _QOS[kubernetes_qos]
         prefix = f"{self._top}-{part}" if part else self._top
-        return f"{above}/{prefix}-pod{uid.replace('-', '_')}.slice"
+        return inner(above, f"{prefix}-pod{uid.replace('-', '_')}.slice")
 
     def container_group(self, pod_group: str, container_id: str) -> str:
         """Return the group of a container, from its id as a pod's status writes it."""
@@ -153,8 +154,8 @@ class Layout(msgspec.Struct, frozen=True):
         _check(identity, "id of a container")
         if self.driver == "cgroupfs":
             # CRI-O names what runs beside a container by the same id, and keeps them apart.
-            return f"{pod_group}/{'crio-' if runtime == 'cri-o' else ''}{identity}"
-        return f"{pod_group}/{_SCOPES[runtime]}-{identity}.scope"
+            return inner(pod_group, f"{'crio-' if runtime == 'cri-o' else ''}{identity}")
+        return inner(pod_group, f"{_SCOPES[runtime]}-{identity}.scope")
 
     def path(self, file: File, group: str) -> str:
         """Return the path of a file of a group."""
@@ -213,6 +214,11 @@ def runtime_of(container: str) -> str:
         ):
             return runtime
     return ""
+
+
+def inner(group: str, name: str) -> str:
+    """Return a group inside another one: one text for each, since hundreds of ticks name it."""
+    return sys.intern(f"{group}/{name}")
 
 
 def is_of_pod(name: str) -> bool:

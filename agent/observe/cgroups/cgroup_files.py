@@ -322,7 +322,7 @@ class Cgroups:
             if depth == deepest or len(found) >= MOST_GROUPS:
                 continue
             folder = self._layout.folder(cgroup_layout.File.CPUSET, group)
-            found += [(f"{group}/{name}", depth + 1) for name in _folders(folder)]
+            found += [(cgroup_layout.inner(group, name), depth + 1) for name in _folders(folder)]
         return found[:MOST_GROUPS]
 
 

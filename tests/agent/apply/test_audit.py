@@ -37,6 +37,15 @@ def test_two_values_side_by_side_stay_two():
     assert len(kept) == 2
 
 
+def test_records_of_the_same_groups_share_their_names():
+    kept = audit.Audit()
+    for number in range(3):
+        kept.add([record(str(number), groups=tuple("ab"), at=number)])
+    first, *others = (one.groups for one in kept.records())
+    assert first == ("a", "b")
+    assert all(one is first for one in others)
+
+
 def test_only_the_newest_are_kept():
     kept = audit.Audit(most=3)
     for number in range(10):

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from agent.host import files
@@ -53,6 +54,25 @@ def test_containers(identity, expected):
     assert SYSTEMD.container_group("p", identity) == expected
     plain = "p/crio-c1" if identity.startswith("cri-o") else "p/c1"
     assert PLAIN.container_group("p", identity) == plain
+
+
+@pytest.mark.parametrize("arranged", [SYSTEMD, PLAIN])
+def test_a_group_has_one_text_wherever_it_is_named(arranged, tmp_path):
+    """Records of hundreds of ticks name it, in decisions and in what was read of the host."""
+    root = arranged.qos_group("BestEffort")
+    cpusets = "" if arranged.version == 2 else "cpuset/"
+    named = [arranged.pod_group("a", "BestEffort") for _ in range(2)]
+    named += [arranged.container_group(named[0], "containerd://c1") for _ in range(2)]
+    inside = tmp_path / cpusets / named[2]
+    inside.mkdir(parents=True)
+    for folder in (inside, inside.parent, inside.parent.parent):
+        for file in ("cpuset.cpus", "cpuset.cpus.effective", "cpuset.effective_cpus"):
+            (folder / file).write_text("0-1\n", encoding="ascii")
+    here = msgspec.structs.replace(arranged, root=str(tmp_path))
+    best_effort = cgroup_files.Cgroups(here, files.Kept()).best_effort()
+    assert [one.path for one in best_effort.groups] == [root, named[0], named[2]]
+    assert best_effort.groups[1].path is named[0] is named[1]
+    assert best_effort.groups[2].path is named[2] is named[3]
 
 
 @pytest.mark.parametrize("identity", ["c1", "rkt://c1", "://c1", "docker://", "docker://../c"])
