@@ -102,7 +102,7 @@ class Connection(asyncio.Protocol):
         question.check()
         if transport is None or transport.is_closing():
             raise UnsentError("the connection was closed by the server")
-        self._reader = http_response.Reader(without_body=question.without_body)
+        reader = self._reader = http_response.Reader(without_body=question.without_body)
         waiting: asyncio.Future[http_response.Response] = self._loop.create_future()
         self._waiting = waiting
         alarm = self._loop.call_at(end, self._fail, TimeoutError())
@@ -111,7 +111,9 @@ class Connection(asyncio.Protocol):
             return await waiting
         finally:
             alarm.cancel()
-            self._reader.close()
+            reader.close()
+            # A connection that rests keeps no answer.
+            self._reader = None
             if self._waiting is not None:
                 # No caller waits any more, so whatever arrives would be taken for another answer.
                 self._waiting = None

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import dataclasses
+import gc
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -173,6 +174,14 @@ async def test_what_is_used_again(act: Act, connections: int) -> None:
                 await server.until(lambda: len(pool) == 0)
         assert server.connections == connections
         assert len(server.requests) == 3
+
+
+async def test_a_connection_that_rests_keeps_no_answer() -> None:
+    async with serving(ok) as server, pooled(server) as pool:
+        await pool.ask(question())
+        gc.collect()
+        assert len(pool) == 1
+        assert not [one for one in gc.get_objects() if isinstance(one, http_response.Reader)]
 
 
 async def test_questions_at_once_have_connections_of_their_own_which_are_kept() -> None:
