@@ -29,6 +29,13 @@ class Slo(msgspec.Struct, frozen=True):
     enforced: enforcement.Strategies = msgspec.field(default_factory=enforcement.Strategies)
 
 
+class _NodeMetric(core.Wire, frozen=True, gc=False):
+    """How a NodeMetric asks to be filled; what it is filled with is ours, and long."""
+
+    metadata: core.ObjectMeta = core.ObjectMeta()
+    spec: Any = None
+
+
 _UNREADABLE: Final = Slo(-1, state.Thresholds(enable=False))
 """Stands for a NodeSLO that makes no sense where nothing was known before."""
 
@@ -55,7 +62,7 @@ class Watched:
             reflector.Projection(resources.NODE_SLOS, dict, self._read_slo, fields=fields)
         )
         self._metrics = watched.add(
-            reflector.Projection(resources.NODE_METRICS, dict, read_policy, fields=fields)
+            reflector.Projection(resources.NODE_METRICS, _NodeMetric, _read_policy, fields=fields)
         )
         self._nodes.listen(lambda change: memory.keep_node(change.new))
         self._slos.listen(self._keep_slo)
@@ -137,8 +144,9 @@ def read_slo(raw: Mapping[str, Any]) -> Slo:
     )
 
 
-def read_policy(raw: Mapping[str, Any]) -> collect_policy.Policy:
+def _read_policy(found: _NodeMetric) -> collect_policy.Policy:
     """Keep of a NodeMetric how it wants to be filled."""
+    raw = {"metadata": {"name": found.metadata.name}, "spec": found.spec}
     return collect_policy.of(metric_collection.read(raw))
 
 

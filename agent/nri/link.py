@@ -18,7 +18,7 @@ from agent.nri import frames, session
 FIRST_PAUSE, LONGEST_PAUSE, FACTOR, JITTER = 1.0, 60.0, 2.0, 0.1
 SEND_SECONDS: Final = 2.0
 """A runtime that does not read an answer for so long has given up on the plug-in."""
-_CHUNK: Final = 256 << 10
+_CHUNK: Final = 64 << 10
 _logger = logging.getLogger(__name__)
 
 

@@ -115,7 +115,7 @@ class Reporter:
         return True
 
     async def _write(self, resource: resources.Resource, body: Mapping[str, object]) -> None:
-        await self._kube.patch(resource, self._name, body, subresource="status")
+        await self._kube.patch(resource, self._name, body, subresource="status", brief=True)
 
     def _age(self) -> float:
         since = self._begin if self.reported_at is None else self.reported_at
