@@ -17,10 +17,11 @@ class Api:
     """An API server that answers patches as a test says."""
 
     def __init__(self):
-        self.statuses, self.bodies = [], []
+        self.statuses, self.bodies, self.accepted = [], [], []
 
     async def patch(self, request):
         self.bodies.append((request.path, await request.json()))
+        self.accepted.append(request.headers["Accept"])
         status = self.statuses.pop(0) if self.statuses else 200
         kind = {"kind": "Status", "status": "Failure", "code": status, "message": "planted"}
         return web.json_response(kind if status != 200 else {"metadata": {}}, status=status)
@@ -76,6 +77,12 @@ async def test_reports_go_to_the_status(sender, api):
     assert path == "/apis/slo.koordinator.sh/v1alpha1/nodemetrics/n1/status"
     assert body["status"]["updateTime"] == "2023-11-14T22:13:20Z"
     assert not await sender.step(measured(), SETTLED)
+
+
+async def test_a_report_is_not_sent_back_whole(sender, api):
+    assert await sender.step(measured(), SETTLED)
+    (accepted,) = api.accepted
+    assert accepted.startswith("application/json;as=PartialObjectMetadata;")
 
 
 async def test_what_the_agent_did_today_goes_along_without_a_write_of_its_own(sender, api):
