@@ -3,8 +3,8 @@
 python -m benchmarks.scheduling.shared_gpus [--nodes 1000] [--pods 1500] [--rounds 5]
 
 Every node has eight GPUs, and every pod asks for half of one. Both queues are scheduled by the same
-kube-scheduler with our extender. Processor time is shown for each program, since kube-scheduler and
-the API server spend more on such pods as well.
+kube-scheduler with our extender, and without it, where such a pod asks for some extended resource:
+what it loses then no extender can give back. Processor time is shown for each program.
 """
 
 import argparse
@@ -31,6 +31,8 @@ _COSTS: Final = {
     "devices.shared.apiserver": "kube-apiserver",
 }
 """Figures of processor time, by program."""
+_Runs = dict[tuple[str, str], list[rig.Run]]
+"""By kind of pods and variant."""
 
 
 def machines(count: int) -> rig.Nodes:
@@ -52,20 +54,23 @@ def pods(first: int, count: int, kind: str) -> Iterator[dict[str, Any]]:
         yield made
 
 
-async def _round(made: rig.Rig, turn: int, kind: str, arguments: argparse.Namespace) -> rig.Run:
+async def _round(
+    made: rig.Rig, number: int, queue: tuple[str, str], arguments: argparse.Namespace
+) -> rig.Run:
+    """Schedule one queue: pods of one kind, by one variant."""
+    kind, variant = queue
     await made.refresh_reports()
-    first = (2 * turn + (kind == SHARED) + 1) * 100_000
-    await made.create(rig.PODS, pods(first, arguments.pods, kind))
-    ours = variants.VARIANTS[variants.OURS]
-    run = await variants.scheduled(made, ours, arguments.pods, arguments.qps)
+    await made.create(rig.PODS, pods((number + 1) * 100_000, arguments.pods, kind))
+    run = await variants.scheduled(made, variants.VARIANTS[variant], arguments.pods, arguments.qps)
     given = await _given(made)
-    if given != (arguments.pods if kind == SHARED else 0):
+    if given != (arguments.pods if queue == (SHARED, variants.OURS) else 0):
         raise RuntimeError(f"{given} of {arguments.pods} pods were given a GPU")
     await made.delete_pods()
     spent = ", ".join(f"{name} {work:.2f}" for name, work in run.milliseconds.items())
+    memory = f"extender {run.resident:.0f} MiB, " if run.resident else ""
     print(
-        f"round {turn} {kind}: {run.pods_per_second:.0f} pods/s, ms per pod: {spent}; "
-        f"extender {run.resident:.0f} MiB, load {os.getloadavg()[0]:.1f}",
+        f"queue {number}, {kind}, {variant}: {run.pods_per_second:.0f} pods/s, "
+        f"ms per pod: {spent}; {memory}load {os.getloadavg()[0]:.1f}",
         flush=True,
     )
     return run
@@ -79,26 +84,40 @@ async def _given(made: rig.Rig) -> int:
 
 async def _main(arguments: argparse.Namespace) -> None:
     print(f"{figures.machine()}\n{arguments.nodes} nodes of {GPUS} GPUs, {arguments.pods} pods")
-    runs: dict[str, list[rig.Run]] = {PLAIN: [], SHARED: []}
+    queues = [(kind, way) for way in (variants.OURS, variants.STOCK) for kind in (PLAIN, SHARED)]
+    runs: _Runs = {queue: [] for queue in queues}
     async with rig.running(machines(arguments.nodes), layout=layouts.Layout.SHARED) as made:
         await made.create(
             gpus.DEVICES,
             (gpus.device(feed.node_name(number), GPUS, "H") for number in range(arguments.nodes)),
         )
         for turn in range(arguments.rounds):
-            order = (PLAIN, SHARED) if turn % 2 else (SHARED, PLAIN)
-            for kind in order:
-                runs[kind].append(await _round(made, turn, kind, arguments))
+            for queue in queues if turn % 2 else queues[::-1]:
+                number = sum(map(len, runs.values()))
+                runs[queue].append(await _round(made, number, queue, arguments))
     _show(runs)
 
 
-def _show(runs: dict[str, list[rig.Run]]) -> None:
-    plain, shared = runs[PLAIN], runs[SHARED]
+def _show(runs: _Runs) -> None:
+    plain, shared = runs[PLAIN, variants.OURS], runs[SHARED, variants.OURS]
     figures.show(
         figures.paired(
             "devices.shared", "pods scheduled per second that ask for half a GPU", "1/s",
             [run.pods_per_second for run in shared], [run.pods_per_second for run in plain],
             f"the same pods without; {_GOAL}",
+        ),
+        figures.paired(
+            "devices.shared.stock", "the same by kube-scheduler alone", "1/s",
+            [run.pods_per_second for run in runs[SHARED, variants.STOCK]],
+            [run.pods_per_second for run in runs[PLAIN, variants.STOCK]],
+            "the same pods without",
+        ),
+        figures.paired(
+            "devices.shared.stock.scheduler",
+            "processor time of kube-scheduler alone per pod with half a GPU", "ms",
+            [run.milliseconds["kube-scheduler"] for run in runs[SHARED, variants.STOCK]],
+            [run.milliseconds["kube-scheduler"] for run in runs[PLAIN, variants.STOCK]],
+            "the same pods without",
         ),
         *(
             figures.paired(
