@@ -36,6 +36,12 @@ ENV PATH=/opt/koord/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
     HOME=/tmp
+# python:slim has nothing of Python's own library compiled, and each process would compile what it imports.
+RUN library=$(python3 -c 'import os; print(os.path.dirname(os.__file__))') \
+ && if ! ls "$library"/__pycache__/os.*.pyc > /dev/null 2>&1; then \
+      python3 -m compileall -q -j 2 --invalidation-mode unchecked-hash \
+        -x '/(ensurepip|idlelib|lib2to3|site-packages|test|tests|tkinter|turtledemo)/' "$library"; \
+    fi
 COPY --from=dependencies /opt/koord /opt/koord
 COPY --from=build /own /opt/koord
 WORKDIR /tmp
