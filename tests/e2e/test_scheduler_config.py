@@ -266,19 +266,10 @@ async def weighed(plane, api, extender):
 
 
 @contextlib.asynccontextmanager
-async def ranks(api, here):
+async def ranks(here):
     """Two priorities of this test."""
-    made = {}
-    group = "/apis/scheduling.k8s.io/v1/priorityclasses"
-    try:
-        for rank, value in (("low", 5000), ("high", 5999)):
-            made[rank] = here.name(rank)
-            body = {"metadata": {"name": made[rank]}, "value": value}
-            await api.post(group, body)
-        yield made
-    finally:
-        for name in made.values():
-            await api.call("DELETE", f"{group}/{name}")
+    async with here.priority(5000) as low, here.priority(5999) as high:
+        yield {"low": low, "high": high}
 
 
 @pytest.mark.parametrize("ignored", [False, True], ids=["as shipped", "ignored"])
@@ -294,7 +285,7 @@ async def test_batch_resources_are_counted_and_preempted_in_tree(plane, api, her
         "requests": {names.BATCH_CPU: "4000", names.BATCH_MEMORY: "1Gi"},
         "labels": {"koordinator.sh/priority-class": names.PRIORITY_CLASS_BATCH},
     }
-    async with ranks(api, here) as rank, scheduling(plane, api, config):
+    async with ranks(here) as rank, scheduling(plane, api, config):
         await here.pod("low", priorityClassName=rank["low"], **batch)
         await here.bound("low", PATIENCE)
         await here.pod("equal", priorityClassName=rank["low"], **batch)

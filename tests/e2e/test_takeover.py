@@ -82,10 +82,9 @@ async def test_a_pair_that_stood_still_for_longer_than_its_lease_writes_nothing_
     old.pause()
     # The place that the old pair has chosen for `low` goes to a pod that comes first in the queue.
     # It never preempts: a stock scheduler that wakes up may evict before it misses its lease.
-    first = {"metadata": {"name": stage.name("first")}, "value": 9, "preemptionPolicy": "Never"}
-    await stage.api.post("/apis/scheduling.k8s.io/v1/priorityclasses", first)
     pinned = {"kubernetes.io/hostname": small}
-    await stage.create("high", nodeSelector=pinned, priorityClassName=stage.name("first"))
+    async with stage.priority(9, preemptionPolicy="Never") as first:
+        await stage.create("high", nodeSelector=pinned, priorityClassName=first)
     await stage.all_bound("high", "free")
     await stage.refused("low", f"Insufficient {names.BATCH_CPU}", timeout=PATIENCE)
     # What was on its way all the time arrives now: the pods are not what they were.

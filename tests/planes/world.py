@@ -126,11 +126,11 @@ class World:
         return {}
 
     @contextlib.asynccontextmanager
-    async def priority(self, value):
+    async def priority(self, value, **more):
         """The name of a priority class of this value that pods may already use."""
         name = self.name(f"priority-{value}")
         path = "/apis/scheduling.k8s.io/v1/priorityclasses"
-        await self.api.post(path, {"metadata": {"name": name}, "value": value})
+        await self.api.post(path, {"metadata": {"name": name}, "value": value, **more})
         try:
             # Admission hears of a new class a moment after it exists.
             await raw.eventually(lambda: self._usable(name))
