@@ -159,6 +159,7 @@ async def test_a_writer_of_reservations_writes_neither_status_nor_records(instal
     await installed.api.call("POST", f"{RBAC}/clusterrolebindings", binding)
     user = installed.api.as_user(await policed.accounts.token(installed.api, USERS, "reserving"))
     path = KIND.path(name="guarded")
+    await policed.granted(user, "patch", KIND.plural, group=KIND.group)
     await user.patch(path, {"spec": {"ttl": "2h"}})
     for key in protected_metadata.RESERVATIONS:
         change = {"metadata": {"annotations": {key: "{}"}}}

@@ -101,7 +101,23 @@ async def tenant(api, where, name, *, parts=False):
         body = {"metadata": {"name": "parts"}, "rules": [rule]}
         await api.call("POST", f"{GROUP}/namespaces/{where}/roles", body)
         await bind_role(api, where, "parts", name, "Role")
-    return api.as_user(await accounts.token(api, where, name))
+    user = api.as_user(await accounts.token(api, where, name))
+    await granted(user, "create", "pods", where)
+    if parts:
+        await granted(user, "patch", "pods", where, part="status")
+    return user
+
+
+async def granted(user, verb, resource, where="", *, group="", part=""):
+    """Wait until an account may do this: the API server hears of roles a moment later."""
+    asked = {"verb": verb, "group": group, "resource": resource, "namespace": where}
+    spec = {"resourceAttributes": {**asked, "subresource": part}}
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+    async def allowed():
+        return (await user.post(path, {"spec": spec}))["status"]["allowed"]
+
+    await raw.eventually(allowed, PATIENCE)
 
 
 @dataclasses.dataclass(frozen=True)
