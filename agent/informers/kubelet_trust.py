@@ -62,6 +62,7 @@ class Trust:
         self._stored = False
         self._fingerprint: aiohttp.Fingerprint | None = None
         self._other: tuple[str, float] | None = None
+        self._meeting = asyncio.Lock()
         self.ready: Ready | None = None
         """Says until when the Node was Ready; None where no API server can be asked."""
         self.wall: Callable[[], float] = lambda: 0.0
@@ -87,6 +88,11 @@ class Trust:
 
     async def meet(self, peer: Peer) -> None:
         """Look who is there without saying anything, and remember or refuse it."""
+        # Several tasks ask the kubelet; what one of them remembers, the next one finds.
+        async with self._meeting:
+            await self._meet(peer)
+
+    async def _meet(self, peer: Peer) -> None:
         if self._stored:
             # An administrator may have removed the file, which is how a new certificate is allowed.
             self._read()

@@ -33,6 +33,8 @@ done
 
 mount -t tmpfs -o mode=755 run /run
 mount -t tmpfs -o mode=755 log /var/log
+# A node is new: what agents of earlier ones noted here, such as the kubelet's certificate, is not its.
+mount -t tmpfs -o mode=755 lib /var/lib
 # A kubelet sets these for the whole machine; here it finds that they are what it wants.
 mkdir "$workdir/sysctl"
 for setting in vm/overcommit_memory=1 vm/panic_on_oom=0 kernel/panic=10 kernel/panic_on_oops=1 \

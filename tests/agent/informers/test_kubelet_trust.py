@@ -263,6 +263,27 @@ async def test_a_renewed_certificate_is_taken_once_the_node_is_ready_with_it(ben
     assert await (await bench.agent()).refresh()
 
 
+async def test_tasks_that_ask_at_once_all_meet_the_renewed_certificate(bench):
+    """One asks for pods, others for the kubelet's configuration."""
+
+    class Slow(Ready):
+        async def __call__(self):
+            _, writer = await asyncio.open_connection("127.0.0.1", bench.kubelet.port)
+            writer.close()
+            return self.beat
+
+    ready = Slow()
+    await bench.kubelet.show(OTHER)
+    agent = await renewing(bench, ready)
+    assert await agent.refresh()
+    await bench.kubelet.show(shown(STRANGER))
+    assert not await agent.refresh()
+    ready.now, ready.beat = 1400.0, 1300.0
+    answers = await asyncio.gather(*(agent.get("pods") for _ in range(3)), agent.refresh())
+    assert [json.loads(one) for one in answers[:3]] == [ITEMS] * 3
+    assert answers[3], agent.problem
+
+
 @pytest.mark.parametrize("options", [{"check": "signed"}, {"strict": True}, {}], ids=str)
 async def test_no_heartbeat_stands_in_for_an_authority(bench, options):
     ready = Ready()
