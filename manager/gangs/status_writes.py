@@ -28,8 +28,9 @@ class Statuses:
     def __init__(self, pace: Pace, clock: clocks.Clock) -> None:
         self._clock = clock
         self._bucket = token_bucket.ClockedBucket(clock, pace.per_second, pace.burst)
-        self._written: dict[str, tuple[Mapping[str, Any], float]] = {}
-        """By gang: what was written last, and until when it is not written again."""
+        self._written: dict[str, tuple[tuple[str, Mapping[str, Any]], float]] = {}
+        """By gang: what was written last on which PodGroup, by its uid, and until when it is not
+        written again."""
 
     def forget(self, gang_id: str) -> None:
         """Forget a gang that is gone."""
@@ -47,9 +48,9 @@ class Statuses:
         if not changed:
             self._written.pop(gang_id, None)
             return controller.Outcome("its status is true", changed=False)
-        before = self._written.get(gang_id)
+        before, writing = self._written.get(gang_id), (group.uid, changed)
         now = self._clock.monotonic()
-        if before is not None and before[0] == changed and now < before[1]:
+        if before is not None and before[0] == writing and now < before[1]:
             return controller.Outcome(
                 "its status is not kept", requeue_after=before[1] - now, changed=False
             )
@@ -57,5 +58,5 @@ class Statuses:
         outcome = await writer.carry_out(
             actions.Plan(f"writes {', '.join(changed)}", (status_plan.written(group, changed),))
         )
-        self._written[gang_id] = changed, now + _UNKEPT_SECONDS
+        self._written[gang_id] = writing, now + _UNKEPT_SECONDS
         return outcome

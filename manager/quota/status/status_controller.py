@@ -110,7 +110,8 @@ class Statuses:
         self._is_stale = True
         self._compared: dict[str, tuple[objects.QuotaObject, model.Figures | None]] = {}
         self._next_at: dict[str, float] = {}
-        self._unkept: dict[str, status_plan.Status] = {}
+        self._unkept: dict[str, tuple[str, status_plan.Status]] = {}
+        """What was written last of a quota, and its uid, until the watch has shown it."""
         self._fresh: set[str] = set()
         self._borrowing = borrowing.Borrowing()
         self._next_count = 0.0
@@ -143,6 +144,8 @@ class Statuses:
 
     def _quota_changed(self, change: book.Changed) -> None:
         before, after = change.before, change.after
+        if after is None:
+            self._forget(change.key)
         if before is None or after is None or not _alike(before, after):
             # Others are bound to it, compete with it or stand below it.
             self._compared.clear()
@@ -283,7 +286,7 @@ class Statuses:
             outcome = await self._writer.carry_out(via)
         self._next_at[identity] = self._clock.monotonic() + self._pace.tick_seconds
         if differs:
-            self._unkept[identity] = status
+            self._unkept[identity] = found.quota.uid, status
         return outcome
 
     def _forget(self, identity: str) -> None:
@@ -309,7 +312,7 @@ class Statuses:
     ) -> bool:
         """Whether a write may help: not where the same was written before and did not stay."""
         resource = found.quota.resource
-        if self._unkept.get(identity) == status:
+        if self._unkept.get(identity) == (found.quota.uid, status):
             if resource in self._subresource:
                 return False
             # A CRD of another installation may have the status as a subresource.

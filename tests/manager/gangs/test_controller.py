@@ -360,3 +360,13 @@ async def test_what_the_api_server_does_not_keep_is_not_written_again_and_again(
         before = world.stored(GROUPS, "g")["metadata"]["resourceVersion"]
         await gangs.seconds(60)
         assert world.stored(GROUPS, "g")["metadata"]["resourceVersion"] == before
+
+
+async def test_the_status_of_each_successor_of_a_pod_group_is_written(gangs, world) -> None:
+    """As `kubectl replace --force` makes one, before its predecessor was seen with a status."""
+    await gangs.pods(2, group=True)
+    async with world.manager(**ONLY):
+        for number in range(3):
+            await gangs.group(least=2)
+            assert await gangs.until(lambda: gangs.status().get("phase"), step=0.1), number
+            await world.admin.delete(GROUPS, "g", "default")
