@@ -3,12 +3,15 @@
 import dataclasses
 import datetime
 from collections.abc import Iterable
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
 from descheduler.receipts import receipt
 
+_LAST_MOMENT: Final = 253_402_300_799.0
+"""The end of the year 9999, beyond which no moment can be written."""
+_MOST_DOUBLINGS: Final = 32
 _PAID: Final = frozenset({receipt.Verdict.PAID})
 _COUNTED: Final = frozenset({receipt.Verdict.PAID, receipt.Verdict.NOT_PAID})
 
@@ -45,7 +48,7 @@ class Breaker(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     moves: tuple[Settled, ...] = ()
     """The last ones, since it was halted last."""
     halted_at: float = 0.0
-    halted_until: float = 0.0
+    halted_until: Annotated[float, msgspec.Meta(le=_LAST_MOMENT)] = 0.0
     halts: int = 0
     """How often it was halted in a row."""
     why: str = ""
@@ -82,7 +85,8 @@ def entered(before: Breaker, one: receipt.Receipt, options: Options, now: float)
         # A whole window that pays ends the row of halts.
         is_whole = len(moves) >= options.window
         return msgspec.structs.replace(after, halts=0) if is_whole else after
-    seconds = min(options.halt_seconds * 2**after.halts, options.longest_halt_seconds)
+    doubled = options.halt_seconds * 2.0 ** min(after.halts, _MOST_DOUBLINGS)
+    seconds = min(doubled, options.longest_halt_seconds)
     return Breaker((), now, now + seconds, after.halts + 1, _why(moves, options))
 
 

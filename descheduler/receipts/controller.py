@@ -115,7 +115,7 @@ class ReceiptController:
         try:
             raw = await self._parts.api.get(resources.CONFIG_MAPS, name, self._parts.namespace)
             self._books.restore(memory.read(raw.get("data")))
-        except errors.OUTAGE as error:
+        except (errors.AccessError, errors.Malformed, *errors.OUTAGE) as error:
             logger.warning("memory waits for the API server error=%s", error)
             return False
         except errors.NotFound:

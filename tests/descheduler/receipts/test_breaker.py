@@ -67,6 +67,13 @@ def test_each_further_halt_is_twice_as_long_up_to_a_bound():
     assert lengths == [1800, 3600, 7200, 14_400, 28_800, 28_800, 28_800]
 
 
+def test_no_row_of_halts_is_too_long():
+    """A year of moves that do not pay, at three halts a day."""
+    halted = run([V.NOT_PAID] * 5, breaker.Breaker(halts=1100))
+    assert halted.halted_until - halted.halted_at == OPTIONS.longest_halt_seconds
+    assert halted.halts == 1101
+
+
 def test_moves_from_before_a_halt_do_not_count_after_it():
     halted = run([V.NOT_PAID] * 5)
     assert run([V.NOT_PAID] * 9, halted, START - 100) == halted

@@ -129,6 +129,32 @@ async def test_memory_that_is_not_there_or_cannot_be_read_begins_anew(stage):
     assert stage.books.halted(moves.LATER) == {}
 
 
+async def test_memory_is_read_again_where_no_api_server_answers(stage):
+    """As when a proxy shows a page of its own, or the credential has expired for a moment."""
+    for error in (errors.Malformed("a page"), errors.AccessError("no credential")):
+        odd = Odd(error)
+        stage.controller._parts = dataclasses.replace(stage.controller._parts, api=odd)
+        async with supervise.Supervisor("test") as tasks:
+            restoring = tasks.spawn("restore", stage.controller.restore())
+            await stage.world.pass_time(5)
+            assert restoring.done()
+            await restoring
+        assert odd.asked == 2
+
+
+class Odd:
+    """A client whose first read fails."""
+
+    def __init__(self, error):
+        self._error, self.asked = error, 0
+
+    async def get(self, *_args):
+        self.asked += 1
+        if self.asked == 1:
+            raise self._error
+        return {}
+
+
 async def test_a_job_that_was_deleted_meanwhile_stops_nothing(stage):
     await stage.job("gone")
     await stage.job("there")

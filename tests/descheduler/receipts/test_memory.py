@@ -62,7 +62,10 @@ def test_of_moves_with_long_names_the_latest_are_kept_that_fit():
     assert len(found) > 300
 
 
-@pytest.mark.parametrize("written", ["{", "[]", '{"moves": {"u": {}}}', "[" * 3000])
+BEYOND_TIME = '{"breakers": {"default": {"halted_until": 1e300}}}'
+
+
+@pytest.mark.parametrize("written", ["{", "[]", '{"moves": {"u": {}}}', "[" * 3000, BEYOND_TIME])
 def test_what_cannot_be_read_is_refused(written):
     with pytest.raises(untrusted.ReadError, match=r"memory\.json"):
         memory.read({memory.KEY: written})
