@@ -35,6 +35,8 @@ class Repairs:
         self._live = live
         self._clock = clock
         self._since = clock.monotonic()
+        self._terms = 0
+        """How many terms of leadership have ended."""
         self._said: dict[str, float] = {}
         """For which loss of a gang it was said why its pods stay."""
         self._restarts = restarts.Restarts(pace, clock, registry)
@@ -45,6 +47,7 @@ class Repairs:
 
     def follow(self) -> None:
         """Stop what is under way."""
+        self._terms += 1
         self._restarts.drop()
 
     def forget(self, gang_id: str) -> None:
@@ -111,9 +114,12 @@ class Repairs:
         found: restart_plan.Restart,
         note: Note,
     ) -> float | None:
+        term = self._terms
         if why := await self._restarts.refused(writer, found):
             await self._explain(writer, observed, memory, why)
             return restart_plan.LOOK_AGAIN_SECONDS
+        if term != self._terms:
+            return None  # Another replica leads by now.
         logger.info("gang is restarted gang=%s pods=%d", observed.gang.id, len(found.pods))
         self._restarts.start(observed.gang.id, found)
         # What limits restarts is written before anything is evicted.

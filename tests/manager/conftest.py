@@ -13,6 +13,7 @@ from api.wire import durations
 from kube.client import access, client
 from manager import app, settings
 from process.runtime.clock import ManualClock
+from simulator import faults
 from simulator.apiserver import apiserver
 from tests import loopback, settled_plane
 from tests.planes import definitions
@@ -49,7 +50,17 @@ def reference() -> Callable[[str], Iterator[Case]]:
 
 
 class World(settled_plane.SettledPlane):
-    """A control plane with one administrator, seen over HTTP."""
+    """A control plane with one administrator and trouble on demand, seen over HTTP."""
+
+    def __init__(
+        self,
+        plane: apiserver.ApiServer,
+        admin: client.Client,
+        clock: ManualClock,
+        trouble: faults.Faults | None = None,
+    ) -> None:
+        super().__init__(plane, admin, clock)
+        self.faults = trouble or faults.Faults(clock)
 
     def reasons(self, name: str) -> list[str]:
         """Return the reasons of all events about an object of this name."""
@@ -148,9 +159,11 @@ def clock() -> ManualClock:
 @pytest.fixture
 async def world(clock: ManualClock) -> AsyncIterator[World]:
     """An empty cluster that knows our kinds."""
-    async with apiserver.running(clock=clock, options=apiserver.Options(encrypted=False)) as plane:
+    trouble = faults.Faults(clock)
+    options = apiserver.Options(faults=trouble, encrypted=False)
+    async with apiserver.running(clock=clock, options=options) as plane:
         who = access.Access(plane.url, plane.ca, access.StaticToken(plane.token))
         async with client.Client(who, clock=clock, user_agent="admin") as admin:
             await definitions.store(plane, admin, KINDS)
             await admin.create(resources.NAMESPACES, {"metadata": {"name": names.NAMESPACE}})
-            yield World(plane, admin, clock)
+            yield World(plane, admin, clock, trouble)

@@ -1,8 +1,11 @@
 """Restarts of gangs under way, and what is forgotten of them."""
 
+from api import resources
+from manager import settings
 from manager.gangs import restart_plan, restarts
 from process.runtime import metrics
-from tests.manager.gangs import ganged
+from simulator import faults
+from tests.manager.gangs import ganged, test_controller
 
 GANG = "default/g"
 
@@ -37,3 +40,32 @@ async def test_a_gang_that_is_gone_is_no_longer_under_way(clock):
     made.forget(GANG)
     assert not made.is_under_way(GANG)
     assert made.last(GANG) is not None
+
+
+async def test_a_restart_that_another_term_began_is_not_carried_on(world) -> None:
+    """The lease is lost while a budget is asked; in the next term the gang is complete again."""
+    gangs = test_controller.Gangs(world)
+    election = settings.LeaderElectionSettings(identity="first")
+    await gangs.pods(3, min=3, **test_controller.RESTART)
+    await gangs.grow_old()
+    slow = faults.Rule(faults.Delay(8), "create", "pods", "eviction", skip=1, times=1)
+    world.faults.add(slow)
+
+    async def hold(identity, seconds):
+        lease = await world.admin.get(resources.LEASES, election.name, election.namespace)
+        lease["spec"] |= {"holderIdentity": identity, "leaseDurationSeconds": seconds}
+        await world.admin.update(resources.LEASES, lease)
+
+    async with world.manager(**test_controller.ONLY, leader_election=election) as running:
+        await gangs.seconds(2)
+        await gangs.delete("g-1")
+        assert await gangs.until(lambda: slow.met)
+        await hold("second", 3600)
+        assert await gangs.until(lambda: not running.leadership.leading)
+        await gangs.pod("g-1", min=3, **test_controller.RESTART)
+        # By then the loss itself is too long ago to restart a gang that is complete again.
+        await gangs.seconds(restart_plan.EDGE_SECONDS + 5)
+        await hold("", 1)
+        assert await gangs.until(lambda: running.leadership.leading)
+        await gangs.seconds(20)
+        assert gangs.leaving() == []
