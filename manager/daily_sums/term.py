@@ -125,8 +125,6 @@ class DailySums:
         except untrusted.ReadError as error:
             logger.warning("sums begin anew name=%s error=%s", name, error)
             return ()
-        except errors.Deposed:
-            raise
         except errors.KubeError as error:
             logger.warning("sums cannot be read name=%s error=%s", name, error)
             return None
@@ -153,10 +151,8 @@ class DailySums:
                 field_manager=_MANAGER,
                 force=True,
             )
-        except errors.Deposed:
-            raise
         except errors.KubeError as error:
-            # Tried again after the next look.
+            # Tried again after the next look, if the term has not ended.
             logger.warning("sums cannot be written name=%s error=%s", name, error)
             return False
         return True

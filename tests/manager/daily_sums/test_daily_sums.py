@@ -6,8 +6,11 @@ import pytest
 from api import names, resources
 from api.kubernetes import core
 from domain.daily_sums import sums
+from kube.client import client, errors
+from kube.informers import shared_store, store
 from manager.daily_sums import rates, term
 from manager.model import projections
+from process.runtime import supervise
 from tests import builders
 
 ONLY = {"controllers": ("dailysums",)}
@@ -89,3 +92,26 @@ async def test_where_none_are_kept_yet_it_is_said_at_once_that_they_are(world) -
     async with world.manager(**ONLY):
         await world.until(lambda: world.stored(resources.CONFIG_MAPS, names.CONFIG_MAP_REPORT))
     assert kept(world) == ()
+
+
+class Over:
+    """A fence whose term is over."""
+
+    def remaining(self) -> float:
+        return 60.0
+
+    def check(self) -> None:
+        raise errors.Deposed("the lease has ended")
+
+
+async def test_a_lease_that_has_ended_does_not_end_the_process(world) -> None:
+    """As after a machine has slept; the elector ends the term, a moment later."""
+    watched = (shared_store.SharedStore(), store.Store(), store.Store())
+    async with (
+        client.Client(world.access, clock=world.clock, user_agent="manager") as api,
+        supervise.Supervisor("term") as tasks,
+    ):
+        keeping = term.DailySums(*watched, names.NAMESPACE, world.clock)
+        tasks.start("daily-sums", lambda: keeping.run(api.fenced(Over())))
+        await minutes(world)
+        assert tasks.tasks == ("daily-sums",)
