@@ -45,7 +45,9 @@ class Turns:
         if self.ahead(job):
             return False
         if workload := facts.workload(job):
-            self._opened[workload] = job.name, self._clock.monotonic() + _ECHO_SECONDS
+            now = self._clock.monotonic()
+            self._opened = {uid: one for uid, one in self._opened.items() if one[1] > now}
+            self._opened[workload] = job.name, now + _ECHO_SECONDS
         return True
 
     def _unseen(self, workload: str) -> str:

@@ -165,9 +165,16 @@ class Writer:
         metadata = answer.get("metadata") or {}
         version = str(metadata.get("resourceVersion", ""))
         if version.isdecimal():
-            deadline = self._clock.monotonic() + _ECHO_SECONDS
+            now = self._clock.monotonic()
             key = _key(resource, name, metadata.get("namespace", ""))
-            self._written[key] = (int(version), deadline)
+            self._written.pop(key, None)
+            self._written[key] = (int(version), now + _ECHO_SECONDS)
+            self._forget(now)
+
+    def _forget(self, now: float) -> None:
+        """Forget what is not waited for any more: of objects that are gone nobody asks."""
+        while self._written[first := next(iter(self._written))][1] <= now:
+            del self._written[first]
 
     def _tell(self, step: actions.Tell) -> None:
         """Say something once; what was said last about the same thing is not said again."""

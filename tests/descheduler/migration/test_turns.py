@@ -2,6 +2,11 @@
 
 import pytest
 
+from api import names
+from descheduler.migration import stores, turns
+from descheduler.model import object_projection
+from kube.informers import store
+from process.runtime.clock import ManualClock
 from tests.descheduler.migration.api_double import JOBS, KEPT
 from tests.descheduler.migration.test_stale_views import TOGETHER, World
 
@@ -123,3 +128,17 @@ def test_a_pod_that_waits_for_its_turn_is_not_announced_to_leave():
     world.scheduled("b")
     assert world.process.reconcile("b").message == "the pod of a leaves first"
     assert world.eviction("b") == ""
+
+
+async def test_workloads_that_move_no_more_are_forgotten():
+    """A leader sees many of them, and the uid of each but once."""
+    clock = ManualClock()
+    taken = turns.Turns(stores.Stores(*(store.Store() for _ in range(4))), clock)
+    for number in range(100):
+        notes = {names.ANNOTATION_MIGRATION_WORKLOAD: f"uid-{number}"}
+        metadata = {"name": f"j{number}", "uid": f"j{number}", "annotations": notes}
+        metadata |= {"resourceVersion": "1", "creationTimestamp": "2026-01-01T00:00:00Z"}
+        spec = {"podRef": {"namespace": "default", "name": f"p{number}"}}
+        assert taken.take(object_projection.job({"metadata": metadata, "spec": spec}))
+        await clock.advance(1.0)
+    assert len(taken._opened) <= 11

@@ -106,3 +106,12 @@ async def test_what_was_said_is_remembered_within_bounds(writer) -> None:
     assert len(said) == 10_001
     written._tell(actions.Tell(SLO, "n0", "u", "Reason", "a"))
     assert len(said) == 10_002
+
+
+async def test_what_was_written_of_objects_that_are_gone_is_forgotten(writer, clock) -> None:
+    """Nobody asks for them again, and names of Reservations and PodGroups are used once."""
+    made, _, _ = writer(*(answer(str(number)) for number in range(100)))
+    for number in range(100):
+        await made.carry_out(actions.Plan("", (actions.Apply(SLO, f"n{number}", {}),)))
+        await clock.advance(1.0)
+    assert len(made._written) <= 11
