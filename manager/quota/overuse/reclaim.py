@@ -9,6 +9,7 @@ again later, elsewhere.
 import asyncio
 import dataclasses
 import logging
+from collections.abc import Collection
 from typing import Final
 
 from domain.quota import reclaim
@@ -147,15 +148,22 @@ class Reclaim:
         if not self._live.asks or not (self._stuck or monitors):
             self._over.clear()
             return
-        expected = {uid: one.node for uid, one in self._pending.items()}
-        view = reclaim_view.View(self._book, self._leaving, expected, self._pace.own_namespace)
+        view = self._view()
         overdue = self._overdue(view.overdrawn(), now)
         if not overdue:
             return
-        for found in await self._decide(view, overdue, now):
+        decided = await self._decide(view, overdue, now)
+        for found in decided:
             await self._carry_out(writer, found)
         if monitors:
-            await self._revoke(writer, view, overdue)
+            gone = {victim.uid for found in decided for victim in found.victims}
+            await self._revoke(writer, overdue, gone)
+
+    def _view(self, gone: Collection[str] = ()) -> reclaim_view.View:
+        """Return the cluster as it is now; `gone` are pods that count as being deleted already."""
+        expected = {uid: one.node for uid, one in self._pending.items()}
+        leaving = {*self._leaving, *gone}
+        return reclaim_view.View(self._book, leaving, expected, self._pace.own_namespace)
 
     def _overdue(self, over: set[str], now: float) -> frozenset[str]:
         """Return who has used too much for longer than the grace."""
@@ -235,6 +243,7 @@ class Reclaim:
             )
             await reclaim_writes.tell(writer, found.waiter, RECLAIMING, found.sentence)
             for victim in found.victims:
+                await self._evictor.turn()
                 if not await self._evictor.evict(writer, victim):
                     return
                 await reclaim_writes.tell(writer, victim, RECLAIMED, found.sentence, warning=True)
@@ -278,15 +287,16 @@ class Reclaim:
             avoided.add(node)
         self._failed[uid] = _Failed(pause, self._clock.monotonic() + pause, avoided)
 
-    async def _revoke(
-        self, writer: apply.Writer, view: reclaim_view.View, overdue: frozenset[str]
-    ) -> None:
+    async def _revoke(self, writer: apply.Writer, overdue: frozenset[str], gone: set[str]) -> None:
         """Evict pods of quotas that use too much, whether or not others wait."""
         for name in sorted(overdue):
+            view = self._view(gone)
             figures = view.tree.figures(name)
             if figures is None:
                 continue
-            held = view.holders(pod for pod in self._book.of_quota(name) if pod.node)
+            held = view.holders(
+                pod for pod in self._book.of_quota(name) if pod.node and pod.uid not in gone
+            )
             victims = reclaim.revoke(figures, held)
             self._over.pop(name, None)
             note = f"quota {name[:100]} has used more than it may for longer than the grace"
@@ -294,7 +304,12 @@ class Reclaim:
                 for victim in victims:
                     if not self._live.enforces:
                         self._evictor.evictions.labels("would-evict").inc()
-                    elif await self._evictor.evict(writer, victim):
+                        continue
+                    await self._evictor.turn()
+                    if not self._view(gone).is_overdrawn(name):
+                        break  # Pods have left by themselves meanwhile.
+                    if await self._evictor.evict(writer, victim):
+                        gone.add(victim.uid)
                         await reclaim_writes.tell(writer, victim, REVOKED, note, warning=True)
             except errors.KubeError as error:
                 self._evictor.evictions.labels("failed").inc()

@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 import msgspec
 
 from domain.quota import model, reclaim
-from domain.quota.tree.forest import Forest
 from domain.quota.waiting import room, turns
 from manager.quota import book, objects
 from manager.quota.waiting import gates_pods
@@ -51,7 +50,12 @@ class View:
 
     def overdrawn(self) -> set[str]:
         """Return the quotas that use more than they may."""
-        return {name for name in self.tree.names() if _over(self.tree, name)}
+        return {name for name in self.tree.names() if self.is_overdrawn(name)}
+
+    def is_overdrawn(self, name: str) -> bool:
+        """Whether a quota uses more than it may."""
+        figures = self.tree.figures(name)
+        return figures is not None and bool(reclaim.overdrawn(figures))
 
     def look(self, borrowers: Iterable[str], start: int) -> int:
         """Take in nodes with pods of borrowers, from a place in their order; return how many."""
@@ -131,11 +135,6 @@ class View:
         self.tree = self.tree.with_pod(pod.use, used)
         sums = self._promised.setdefault(node, room.Sums())
         sums.add({**dict(pod.use.requests), model.PODS: 1})
-
-
-def _over(tree: Forest, name: str) -> bool:
-    figures = tree.figures(name)
-    return figures is not None and bool(reclaim.overdrawn(figures))
 
 
 def waiters(seen: book.Book, uids: Collection[str]) -> list[reclaim.Waiter]:

@@ -39,14 +39,16 @@ class Evictor:
         self._refused = {uid: until for uid, until in self._refused.items() if until > now}
         return frozenset(self._refused)
 
+    async def turn(self) -> None:
+        """Wait until one more pod may be evicted."""
+        await self._bucket.wait()
+
     async def evict(
         self, writer: apply.Writer, victim: reclaim.Holder, *, dry_run: bool = False
     ) -> bool:
         """Evict a pod; False where a disruption budget refuses that for now."""
         namespace, _, name = victim.key.partition("/")
         step = actions.Evict(namespace, name, victim.uid, dry_run)
-        if not dry_run:
-            await self._bucket.wait()
         try:
             await writer.carry_out(actions.Plan("evicts a borrower", (step,)))
         except (errors.NotFound, errors.Conflict):

@@ -1,5 +1,7 @@
 """What borrowers hold goes back to those who are entitled to it: by eviction, if it must."""
 
+import dataclasses
+
 import pytest
 
 from api import names
@@ -225,3 +227,25 @@ async def test_a_cleared_nomination_is_written_again_while_the_room_is_kept(plan
         await plane.status("w", {"nominatedNodeName": None})
         await plane.run(8)
         assert plane.found("w")["status"]["nominatedNodeName"] == node
+
+
+async def test_nobody_is_revoked_whose_quota_has_given_back_meanwhile(plane) -> None:
+    """Evictions of others take their time, and so do those of the quota itself."""
+    await plane.configure(delayEvictTime="5s", monitorAllQuotas=True)
+    await plane.node("n3", "4")
+    await plane.quota("another", ALL)
+    for number in range(3):
+        await plane.pod(f"a{number}", "another", "1", gated=False, later=1)
+        await plane.bind(f"a{number}", "n3")
+    slow = reclaim.Pace(per_second=0.1, burst=1, own_namespace=names.NAMESPACE)
+    async with plane.manager(dataclasses.replace(enforced.RECLAIMS, reclaims=slow)):
+        for name, cpu in (("another", "1"), ("borrower", "4")):
+            await plane.set_quota(name, max={"cpu": cpu})
+        await plane.run(8)
+        assert plane.leaving() == ["a2"]
+        await plane.delete("b0")
+        await plane.run(20)
+        assert plane.leaving() == ["a1", "a2", "b4"]
+        await plane.delete("b1")
+        await plane.run(30)
+        assert plane.leaving() == ["a1", "a2", "b4"]
