@@ -1,15 +1,18 @@
 """What was evicted of late, for the limits of workloads and namespaces."""
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from api import names
 from descheduler.configuration.arguments import migration as arguments
 from descheduler.framework.filtering import workload_replicas
 from descheduler.migration import stores
-from descheduler.migration.plan import object_limits
+from descheduler.migration.plan import facts, gang_barrier, object_limits
 from descheduler.model import objects, podinfo
 from process.runtime import clock as clocks
 
+_ECHO_SECONDS: Final = 10.0
+"""How long the watch may take to show that an eviction was announced."""
 Replicas = Callable[[str], int]
 """How many pods the workload with this uid should have; 0 where it is not known."""
 
@@ -32,6 +35,16 @@ class EvictionHistory:
         self._clock = clock
         self._kept: dict[str, object_limits.Eviction] = {}
         """By uid of the job."""
+        self._begun: dict[str, tuple[object_limits.Eviction, float]] = {}
+        """The same of evictions announced a moment ago, and until when that may not be seen."""
+
+    def begins(self, job: objects.Job) -> None:
+        """Count an eviction that is announced now; pods of a group leave whatever others do."""
+        if gang_barrier.group(job) or not self._limiters:
+            return
+        pod = job.spec.pod_ref
+        one = object_limits.Eviction(facts.workload(job), pod.namespace, self._clock.now())
+        self._begun[job.uid] = one, self._clock.monotonic() + _ECHO_SECONDS
 
     def held_back(self, job: objects.Job, pod: podinfo.Pod) -> float:
         """Return for how many more seconds limits forbid to evict a pod now."""
@@ -56,4 +69,7 @@ class EvictionHistory:
         for uid, one in object_limits.evictions(self._seen.jobs).items():
             self._kept.setdefault(uid, one)
         self._kept = {uid: one for uid, one in self._kept.items() if one.at >= oldest}
-        return {**object_limits.announced(self._seen.jobs), **self._kept}
+        now = self._clock.monotonic()
+        self._begun = {uid: one for uid, one in self._begun.items() if one[1] > now}
+        begun = {uid: one for uid, (one, _) in self._begun.items()}
+        return {**begun, **object_limits.announced(self._seen.jobs), **self._kept}

@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any, Final, assert_never
 
 from api import resources
-from descheduler.migration import evictors, job_metrics, reads, turns
+from descheduler.migration import eviction_history, evictors, job_metrics, reads, turns
 from descheduler.migration.plan import (
     conditions,
     evicting,
@@ -48,6 +48,7 @@ class Parts:
     clock: clocks.Clock
     figures: job_metrics.JobMetrics
     turns: turns.Turns
+    history: eviction_history.EvictionHistory
 
 
 class JobWriter:
@@ -77,6 +78,9 @@ class JobWriter:
         )
         if needs_turn and not self._parts.turns.take(given.job):
             return controller.Outcome("another pod leaves first", _SOON, changed=False)
+        if is_beginning(plan):
+            # Before another job is looked at, whose limits this eviction counts in.
+            self._parts.history.begins(given.job)
         return await self._do(plan, given)
 
     async def _do(self, plan: steps.Plan, given: facts.Facts) -> controller.Outcome:

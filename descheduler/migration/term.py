@@ -143,6 +143,7 @@ class Migration:
             clock,
             self._figures,
             turn,
+            history,
         )
         return controller.Jobs(
             around.seen,

@@ -51,7 +51,7 @@ def driven(work):
 class Process:
     """The migration of one process."""
 
-    def __init__(self, api, clock, rules=None):
+    def __init__(self, api, clock, rules=None, limiters=None):
         projector = pod_projection.Projector()
 
         def pod(raw):
@@ -66,10 +66,14 @@ class Process:
         figures = job_metrics.JobMetrics(metrics.Registry(), rules, clock)
         read = reads.Reads(api)
         pace = evictors.Pace(1e6, 1000)
-        history = eviction_history.EvictionHistory(seen, {}, None, lambda uid: 0, clock)
+        history = eviction_history.EvictionHistory(
+            seen, limiters or {}, None, lambda uid: 10, clock
+        )
         turn = turns.Turns(seen, clock)
         evicting = evictors.Evictors(api, rules, clock, pace)
-        parts = job_writer.Parts(api, read, evicting, Silent(), rules, clock, figures, turn)
+        parts = job_writer.Parts(
+            api, read, evicting, Silent(), rules, clock, figures, turn, history
+        )
         self.reconciler = controller.Jobs(
             seen,
             job_facts.JobFacts(seen, read, history.held_back, turn),

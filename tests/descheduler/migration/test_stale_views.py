@@ -2,6 +2,8 @@
 
 import pytest
 
+from descheduler.configuration.arguments import migration as arguments
+from descheduler.migration.plan import facts
 from kube.client import errors
 from process.runtime import clock as clocks
 from tests.descheduler.migration import api_double, migrating_process
@@ -176,3 +178,16 @@ def test_a_job_without_a_known_pod_is_not_given_up_while_the_watch_lags():
     world.process.jobs.deliver(10)
     world.process.reconcile("c")
     assert world.job("c")["spec"]["podRef"]["uid"]
+
+
+def test_an_eviction_that_was_announced_a_moment_ago_counts_in_the_limits():
+    world = World(controller="web")
+    limiters = {arguments.WORKLOAD: arguments.ObjectLimiter(duration=300.0)}
+    rules = facts.Rules(default_mode="EvictDirectly")
+    world.process = migrating_process.Process(world.api, world.clock, rules, limiters)
+    for _ in range(6):
+        world.process.deliver()
+        for name in ("a", "b"):
+            world.process.reconcile(name)
+    assert [name for name, _ in world.api.evictions] == ["a"]
+    assert world.eviction("b") == ""
