@@ -24,6 +24,8 @@ from process.runtime import entry, supervise
 LEASE: Final = "koord-descheduler"
 _FRESH_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 1.0
+_ECHO_SECONDS: Final = 10.0
+"""How long the watch may take to show the jobs that were created."""
 _ABORTED: Final = {"status": {"phase": "Aborted"}}
 _NOTHING_DONE: Final = "nothing was done"
 
@@ -127,6 +129,8 @@ class Drain:
         self._chosen, self._kube, self._clock = chosen, kube, clock
         self._live, self._supervisor = live, supervisor
         self._node: str = chosen.node
+        self._created: set[str] = set()
+        """The names of jobs that no watch has shown yet."""
 
     async def run(self, ttl: float) -> int:
         """Show, ask, cordon, create jobs, and follow them to their end."""
@@ -169,6 +173,7 @@ class Drain:
         now = self._clock.now()
         for line in plan.of(drain_plan.Fate.MOVES):
             body = self._job(line, now, ttl)
+            self._created.add(body["metadata"]["name"])
             with contextlib.suppress(errors.AlreadyExists):
                 await self._kube.create(resources.POD_MIGRATION_JOBS, body)
         return True
@@ -221,9 +226,15 @@ class Drain:
 
     async def _followed(self) -> bool:
         """Show how far the jobs are until all have ended; return whether every pod has moved."""
-        said = ""
+        said, latest = "", self._clock.monotonic() + _ECHO_SECONDS
         while True:
-            found = self._progress()
+            jobs_now = self._live.picture().jobs
+            self._created -= jobs_now.keys()
+            if self._created and self._clock.monotonic() < latest:
+                # Until then those of an earlier drain would speak for them.
+                await self._clock.sleep(_LOOK_SECONDS)
+                continue
+            found = drain_progress.progress(jobs_now, self._node, names.LABEL_DRAIN)
             line = drain_progress.bar(found)
             if line != said and found.total:
                 terminal.say(line)
@@ -234,10 +245,6 @@ class Drain:
             if self._supervisor.failed.done():
                 self._supervisor.failed.result()
             await self._clock.sleep(_LOOK_SECONDS)
-
-    def _progress(self) -> drain_progress.Progress:
-        jobs_now = self._live.picture().jobs
-        return drain_progress.progress(jobs_now, self._node, names.LABEL_DRAIN)
 
     async def aborted(self) -> int:
         """End the open jobs of an earlier drain, and uncordon the node."""

@@ -9,6 +9,9 @@ import pytest
 
 from api import names
 from cli.commands import drain
+from cli.rebalancing import live_cluster
+from process.runtime import clock as clocks
+from process.runtime import supervise
 from tests.cli.rebalancing import idle_cluster
 
 # Each test has an API server of its own, which takes its time on a busy machine.
@@ -17,10 +20,14 @@ JOBS = idle_cluster.JOBS
 it = idle_cluster.it
 
 
-async def run(it, *words):
+def arguments(it, *words):
     parser = argparse.ArgumentParser()
     drain.add_arguments(parser)
-    return await drain.drained(parser.parse_args([*words, "--kubeconfig", str(it.kubeconfig)]))
+    return parser.parse_args([*words, "--kubeconfig", str(it.kubeconfig)])
+
+
+async def run(it, *words):
+    return await drain.drained(arguments(it, *words))
 
 
 async def test_a_dry_run_shows_where_pods_would_go_and_changes_nothing(it, capsys):
@@ -60,6 +67,31 @@ async def test_a_pod_that_has_not_moved_is_named_and_the_next_run_tries_it_again
     await run(it, "n1", "--yes", "--no-wait", "--evict-directly")
     again = [job for job in await it.jobs() if job["spec"]["mode"] == "EvictDirectly"]
     assert len(again) == 2
+
+
+class Lagging(live_cluster.LiveCluster):
+    """Shows the cluster as it was at the first look for some more, as a watch may."""
+
+    looks = 0
+
+    def picture(self):
+        self.looks += 1
+        if self.looks == 1:
+            self.first = super().picture()
+        return self.first if self.looks <= 3 else super().picture()
+
+
+async def test_jobs_of_an_earlier_drain_do_not_speak_for_those_that_were_just_created(it, capsys):
+    await it.lease(drain.LEASE)
+    failed = it.ended("Failed", reason="Timeout", message="took too long")
+    await asyncio.gather(run(it, "n1", "--yes"), failed)
+    chosen, clock = arguments(it, "n1", "--yes"), clocks.SystemClock()
+    async with supervise.Supervisor("drain") as tasks:
+        live = Lagging(it.kube, clock, names.NAMESPACE)
+        again = drain.Drain(chosen, it.kube, clock, live, tasks).run(900.0)
+        code, _ = await asyncio.gather(again, it.ended("Succeeded", among=4))
+    assert code == 0
+    assert "2 of 2 pods have moved" in capsys.readouterr().out.splitlines()[-1]
 
 
 async def test_run_again_it_finds_the_jobs_that_are_there(it, capsys):

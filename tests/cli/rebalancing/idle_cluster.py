@@ -92,16 +92,18 @@ class Cluster:
     async def jobs(self):
         return (await self.kube.list(JOBS)).items
 
-    async def ended(self, phase, **status):
-        """End every job once, as the descheduler would."""
+    async def ended(self, phase, *, among=2, **status):
+        """End every job that is open once there are so many, as the descheduler would."""
 
         jobs = []
 
         async def look():
             jobs[:] = await self.jobs()
 
-        await patience.until(lambda: len(jobs) == 2, look)
+        await patience.until(lambda: len(jobs) == among, look)
         for job in jobs:
+            if job.get("status", {}).get("phase"):
+                continue
             body = {"status": {"phase": phase, **status}}
             await self.kube.patch(JOBS, job["metadata"]["name"], body, subresource="status")
 
