@@ -54,6 +54,11 @@ class Breaker(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     why: str = ""
     """The figures for which it was halted."""
 
+    @property
+    def latest(self) -> float:
+        """Return the moment of the last thing that is known."""
+        return max(self.halted_at, *(move.at for move in self.moves), 0.0)
+
     def is_halted(self, now: float) -> bool:
         """Whether the profile moves nothing at present."""
         return now < self.halted_until

@@ -111,10 +111,10 @@ class ReceiptController:
 
     async def _restored(self) -> bool:
         """Whether there is an answer to whether anything is remembered."""
-        name = names.CONFIG_MAP_DESCHEDULER_MEMORY
+        name, kept = names.CONFIG_MAP_DESCHEDULER_MEMORY, memory.NOTHING
         try:
             raw = await self._parts.api.get(resources.CONFIG_MAPS, name, self._parts.namespace)
-            self._books.restore(memory.read(raw.get("data")))
+            kept = memory.read(raw.get("data"))
         except (errors.AccessError, errors.Malformed, *errors.OUTAGE) as error:
             logger.warning("memory waits for the API server error=%s", error)
             return False
@@ -122,6 +122,7 @@ class ReceiptController:
             logger.info("nothing is remembered of earlier moves name=%s", name)
         except (errors.ApiError, untrusted.ReadError) as error:
             logger.warning("memory cannot be read and begins anew name=%s error=%s", name, error)
+        self._books.restore(kept)
         return True
 
     async def run(self) -> None:

@@ -48,8 +48,15 @@ class Ledger:
     # -- what is remembered ------------------------------------------------------------------
 
     def restore(self, kept: memory.Memory) -> None:
-        """Go on from what an earlier leader has remembered."""
-        self._breakers = {**kept.breakers, **self._breakers}
+        """Go on from what an earlier leader has remembered.
+
+        It may have settled what was open when this replica led before.
+        """
+        self._open.clear()
+        for profile, one in kept.breakers.items():
+            mine = self._breakers.get(profile, breaker.NEW)
+            # What could not be written at the end of a term is known here alone.
+            self._breakers[profile] = mine if mine.latest > one.latest else one
         self._moves = {**kept.moves, **self._moves}
 
     def changes(self) -> memory.Memory | None:

@@ -99,6 +99,30 @@ def test_a_later_leader_goes_on_from_what_was_remembered(books):
     assert later.changes() is None
 
 
+@pytest.fixture
+def other():
+    """The books of another replica."""
+    return ledger.Ledger(breaker.Options(least=2), moves.SETTLE, moves.loads)
+
+
+def test_what_another_leader_has_remembered_meanwhile_counts(books, other):
+    list(books.look(seen(jobs())))
+    other.restore(books.changes())
+    list(other.look(seen(jobs(3)[1:], {"a": 3, "b": 9})))
+    assert other.halted(moves.LATER)
+    books.restore(other.changes())
+    assert books.halted(moves.LATER) == other.halted(moves.LATER)
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_what_another_leader_has_settled_is_not_settled_again(books, other, is_deleted):
+    assert list(books.look(seen(jobs(), now=moves.ENDED))) == []
+    told = next(other.look(seen(jobs()))).receipt
+    books.restore(other.changes())
+    left = [] if is_deleted else jobs(text=receipt.text(told))
+    assert list(books.look(seen(left))) == []
+
+
 def test_jobs_that_are_remembered_are_bounded(books, monkeypatch):
     monkeypatch.setattr(ledger, "_MOST", 3)
     list(books.look(seen(jobs(6))))
