@@ -212,8 +212,9 @@ class Evictor:
             if isinstance(error, errors.Unreachable | errors.ServerFailure) and self._may_kill(
                 eviction
             ):
-                # It is asked for again in the next tick, if it is still wanted.
-                del self._evicted[eviction.uid]
+                # It is asked for again in the next tick, if it is still wanted. A list of pods
+                # that came meanwhile may have left it out.
+                self._evicted.pop(eviction.uid, None)
                 self._away_until = self._clock.monotonic() + AWAY_SECONDS
             else:
                 self._refuse(eviction)

@@ -1,6 +1,7 @@
 """End containers at once, where their pod has to leave and the API server does not answer."""
 
 import contextlib
+import errno
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
@@ -72,10 +73,14 @@ class Killer:
         for _ in range(_ROUNDS):
             with contextlib.suppress(FileNotFoundError):
                 inside.to_each(group, lambda pid: kernel.kill(group, pid))
-            with contextlib.suppress(files.VanishedError):
-                if inside.pids(group):
-                    continue
-            return
+            try:
+                left = inside.pids(group)
+            except files.VanishedError:
+                return
+            except files.ReadingError as error:
+                raise OSError(errno.EIO, str(error)) from error
+            if not left:
+                return
 
 
 def _named(groups: Sequence[str]) -> str:

@@ -335,6 +335,21 @@ async def test_the_api_server_is_asked_again_and_then_nobody_is_killed(bench, ki
     assert killing.killed == []
 
 
+async def test_a_pod_that_the_list_has_lost_for_a_moment_is_killed_all_the_same(bench, killing):
+    """As a kubelet does that was restarted while the API server was asked."""
+    wish = bench.pod("greedy")
+    slow = bench.faults.add(faults.Rule(faults.Delay(5), verb="create", subresource="eviction"))
+    away(bench)
+    bench.want(wish)
+    await bench.until(lambda: slow.met)
+    bench.want(present=())
+    await bench.clock.advance(6)
+    await bench.until(lambda: bench.answers)
+    assert bench.outcomes() == [("failed", "greedy")]
+    await asked(bench, wish)
+    await bench.until(lambda: killing.killed)
+
+
 async def test_a_kill_that_fails_is_told(bench, killing):
     killing.fails = True
     wish = bench.pod("greedy")
