@@ -43,7 +43,7 @@ class Heartbeat:
             if self._path.stat().st_size > MOST_BYTES:
                 return None
             mark = msgspec.json.decode(self._path.read_bytes(), type=Mark)
-        except (OSError, msgspec.MsgspecError):
+        except (OSError, msgspec.MsgspecError, ValueError):
             # It is only told from; a mark that a crash cut off says nothing.
             return None
         seconds = monotonic - mark.monotonic

@@ -113,7 +113,9 @@ class BinaryEvents(Protocol):
 
 def number(version: str) -> int:
     """Return a resource version as a number that grows, 0 when it is none."""
-    return int(version) if version.isascii() and version.isdecimal() else 0
+    # Longer than any number of 64 bits, and from some length on Python refuses to read it.
+    is_number = len(version) <= 20 and version.isascii() and version.isdecimal()
+    return int(version) if is_number else 0
 
 
 def shallow(data: bytes) -> bytes:

@@ -11,6 +11,7 @@ import msgspec
 
 from agent.host import files
 from agent.informers import kubelet_client as kubelets
+from agent.model import pod_lists
 from agent.observe import collectors
 from agent.observe.network import traffic
 from process.runtime import clock as clocks
@@ -73,7 +74,7 @@ class Summary:
         try:
             body = await self._ask(PATH)
             self._answer, self._problem = msgspec.json.decode(body, type=_Answer), ""
-        except (kubelets.KubeletError, msgspec.MsgspecError, RecursionError) as error:
+        except (kubelets.KubeletError, *pod_lists.UNREADABLE) as error:
             self._answer = None
             self._problem = (
                 f"{error}; let the agent get nodes/stats (agent.measure.network of the chart)"

@@ -218,7 +218,7 @@ def test_groups_that_come_and_go_are_noticed(tmp_path):
     assert [looks.changed(arranged) for _ in range(2)] == [True, False]
 
 
-@pytest.mark.parametrize("version", ["", "x", "7"])
+@pytest.mark.parametrize("version", ["", "x", "7", "9" * 5000])
 def test_the_newest_version_of_pods(version):
     found = json.dumps([pod("a", version), pod("b", "3")])
     decoded = msgspec.json.decode(found, type=list[core.Pod])

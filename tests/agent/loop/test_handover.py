@@ -293,7 +293,10 @@ def test_a_gap_is_measured_from_the_last_mark(tmp_path):
     assert heartbeat.Heartbeat(tmp_path, "boot").gap(51.0) == heartbeat.Gap(1.0, True)
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"\xff" * 99, b"x" * 9000, b'{"boot_id": 5}'])
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"{", b"[]", b"\xff" * 99, b"x" * 9000, b'{"boot_id": 5}', b'{"boot_id": "\xff"}'],
+)
 def test_a_damaged_mark_says_nothing(tmp_path, data):
     (tmp_path / heartbeat.NAME).write_bytes(data)
     assert heartbeat.Heartbeat(tmp_path, "boot").gap(5.0) is None

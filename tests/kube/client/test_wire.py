@@ -183,7 +183,7 @@ def test_lines_are_cut_anywhere(step: int) -> None:
 
 @pytest.mark.parametrize(
     ("text", "number"),
-    [("12", 12), ("", 0), ("0", 0), ("abc", 0), ("-3", 0), ("\u0663", 0)],
+    [("12", 12), ("", 0), ("0", 0), ("abc", 0), ("-3", 0), ("\u0663", 0), ("9" * 5000, 0)],
 )
 def test_versions_that_are_no_numbers_are_unknown(text: str, number: int) -> None:
     assert wire.number(text) == number

@@ -85,7 +85,9 @@ async def test_what_it_answers_is_told(asking):
 
 
 @pytest.mark.parametrize(
-    "body", [None, b"nonsense", b"[]"], ids=["refused", "no json", "no object"]
+    "body",
+    [None, b"nonsense", b"[]", b'{"pods": [{"podRef": {"uid": "\xff"}}]}'],
+    ids=["refused", "no json", "no object", "no text"],
 )
 async def test_what_it_does_not_answer_is_named(asking, body):
     await asking.summary.step()
