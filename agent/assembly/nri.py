@@ -137,9 +137,12 @@ class Plugin:
         self._add()
         if uid in self.events.snapshot.pods:
             self._write(uid)
-        elif len(self._started) < MOST_UNKNOWN:
-            self._started[uid] = None
-            self._pods.look_now()
+            return
+        # Some are gone before any list has them: the oldest make room for those that come.
+        self._started[uid] = None
+        if len(self._started) > MOST_UNKNOWN:
+            del self._started[next(iter(self._started))]
+        self._pods.look_now()
 
     def _listed(self) -> None:
         """Take a new list of pods."""

@@ -141,6 +141,27 @@ async def test_a_pod_that_starts_is_asked_for_and_its_own_cgroup_written_before_
         assert runtime.create("batch").cpu.quota.value == 150_000
 
 
+async def test_pods_that_no_list_ever_named_keep_no_other_from_being_written(
+    world, runtime, enforced, new_pod
+):
+    """As those that were gone before the kubelet answered, over months."""
+    world.add_pod(new_pod("old"), 100)
+    async with world.agent(**ENFORCING) as agent:
+        await runtime.meet()
+        await world.until_ticking(lambda: agent.ticks.picture and agent.ticks.picture.pods)
+        for number in range(nri.MOST_UNKNOWN):
+            runtime.sandbox(f"gone-{number}")
+        await asyncio.sleep(0)
+        await world.seconds(3)
+        world.add_pod(batch(new_pod), 0)
+        ticks = figure(agent, "koord_agent_tick_seconds_count")
+        runtime.sandbox("batch")
+        await asyncio.sleep(0)
+        await world.clock.advance(0.25)
+        await world.until(lambda: cpu_max(world)[0].read_text().startswith("150000"))
+        assert figure(agent, "koord_agent_tick_seconds_count") <= ticks + 1
+
+
 async def test_a_container_starts_once_the_loop_has_written_what_the_runtime_cannot_set(
     world, runtime, enforced, new_pod
 ):
