@@ -54,6 +54,7 @@ class Reporter:
         self._begin = clock.monotonic()
         self._due = 0.0
         self._failures = 0
+        self._slo_due, self._slo_failures = 0.0, 0
         self.reported_at: float | None = None
         self.problem = "no report sent yet"
         self.scorecard: Callable[[], Mapping[str, object] | None] = lambda: None
@@ -106,12 +107,18 @@ class Reporter:
 
     async def applied(self, at: float) -> bool:
         """Tell that the present NodeSLO took effect; return whether that was written."""
+        now = self._clock.monotonic()
+        if now < self._slo_due:
+            return False
         body = {"status": {"nodeMetric": {"updateTime": durations.moment(at)}}}
         try:
             await self._write(resources.NODE_SLOS, body)
         except errors.KubeError as error:
+            self._slo_failures += 1
+            self._slo_due = now + self._pause(self._slo_failures)
             _logger.warning("NodeSLO status not written node=%s reason=%s", self._name, error)
             return False
+        self._slo_failures = 0
         return True
 
     async def _write(self, resource: resources.Resource, body: Mapping[str, object]) -> None:
@@ -123,12 +130,15 @@ class Reporter:
 
     def _failed(self, now: float, error: errors.KubeError) -> None:
         self._failures += 1
-        # All agents fail together when the server does, and must not come back together.
-        longest = min(LONGEST_PAUSE, 2.0 ** min(self._failures, 10))
-        pause = longest * (0.5 + 0.5 * self._chance())
+        pause = self._pause(self._failures)
         self._due = now + pause
         self.problem = f"{type(error).__name__}: {error}"
         self._attempts.labels("failed").inc()
         _logger.warning(
             "report failed node=%s reason=%s next_seconds=%.0f", self._name, self.problem, pause
         )
+
+    def _pause(self, failures: int) -> float:
+        # All agents fail together when the server does, and must not come back together.
+        longest = min(LONGEST_PAUSE, 2.0 ** min(failures, 10))
+        return longest * (0.5 + 0.5 * self._chance())

@@ -190,6 +190,18 @@ async def test_the_slo_is_told_when_it_took_effect(sender, api, status, expected
     assert body == {"status": {"nodeMetric": {"updateTime": "2023-11-14T22:13:20Z"}}}
 
 
+async def test_an_slo_whose_status_is_refused_is_told_of_less_and_less_often(sender, api, clock):
+    api.statuses = [403] * 100
+    for _ in range(100):
+        assert not await sender.applied(1.7e9)
+        await clock.advance(1)
+    assert 5 <= len(api.bodies) <= 10
+    api.statuses = []
+    await clock.advance(node_metric_reporter.LONGEST_PAUSE)
+    assert await sender.applied(1.7e9)
+    assert await sender.applied(1.7e9)
+
+
 async def test_the_age_of_the_last_report_is_told(sender, api, clock):
     await clock.advance(40)
     assert sender.figures.value("koord_agent_report_age_seconds") == 40
