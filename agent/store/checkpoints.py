@@ -9,6 +9,7 @@ import logging
 import math
 import re
 import struct
+import threading
 import zlib
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -135,12 +136,14 @@ class SampleFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._writing = threading.Lock()
         self.problem = ""
 
     def write(self, data: bytes) -> bool:
         """Replace the file; return whether that worked."""
         try:
-            files.replace(self._path, data)
+            with self._writing:
+                files.replace(self._path, data)
         except OSError as error:
             self._failed(f"{self._path} not written: {error.strerror or error}")
             return False
@@ -180,6 +183,7 @@ class ModelFiles:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._written: dict[str, float] = {}
+        self._writing = threading.Lock()
         self.problem = ""
 
     def load(self, known: Collection[str], rules: peaks.Rules) -> dict[str, peaks.Model]:
@@ -209,7 +213,8 @@ class ModelFiles:
             # Counted even where it fails: a full disk must not be asked for the same file for ever.
             self._written[uid] = now
             try:
-                files.replace(self._folder / uid, json.dumps(body).encode())
+                with self._writing:
+                    files.replace(self._folder / uid, json.dumps(body).encode())
             except OSError as error:
                 self._failed(f"{self._folder / uid} not written: {error.strerror or error}")
                 return

@@ -1,6 +1,8 @@
 """What is kept survives, what is damaged is named, and nothing grows without bound."""
 
+import functools
 import json
+from concurrent import futures
 
 import pytest
 from hypothesis import given, settings
@@ -124,6 +126,27 @@ def trained(*uids):
         used = {uid: (peaks.Sample(1.0, GIB), qos.Band.PROD) for uid in uids}
         models.train(peaks.Round(1.75e9 + 60 * minute, used, peaks.Sample(2.0, 2 * GIB)))
     return models
+
+
+@pytest.mark.parametrize("kind", ["samples", "models"])
+def test_a_write_at_the_end_waits_for_one_that_still_runs(tmp_path, kind):
+    """An agent that stops writes once more, while a thread may still write what it was given."""
+    if kind == "samples":
+        file = checkpoints.SampleFile(tmp_path / "a")
+        writes = [functools.partial(file.write, letter * 3_000_000) for letter in (b"x", b"y")]
+    else:
+        file = checkpoints.ModelFiles(tmp_path)
+        bodies = [{"a": {"text": letter * 3_000_000}} for letter in "xy"]
+        writes = [functools.partial(file.write, body, 0.0) for body in bodies]
+    whole = set()
+    for write in writes:
+        write()
+        whole.add((tmp_path / "a").read_bytes())
+    with futures.ThreadPoolExecutor(2) as threads:
+        for _ in range(30):
+            futures.wait([threads.submit(write) for write in writes])
+            assert file.problem == ""
+            assert (tmp_path / "a").read_bytes() in whole
 
 
 def test_models_survive_a_restart(tmp_path):
