@@ -13,6 +13,7 @@ from agent.model import cgroup_layout, live_switches, state
 from agent.model.cpus import cpu_bindings
 from api.koordinator.metadata import qos
 from api.kubernetes import core
+from api.wire import quantity
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -83,14 +84,14 @@ def with_pods(now: Snapshot, pods: Sequence[core.Pod]) -> Snapshot:
 def _made(
     now: Snapshot, pod: core.Pod, bound: Mapping[str, frozenset[int]]
 ) -> state.PodState | None:
-    uid = pod.metadata.uid
-    kubernetes_qos = qos.kubernetes_qos(pod)
-    group = ""
-    if now.layout is not None:
-        try:
+    uid, group = pod.metadata.uid, ""
+    try:
+        kubernetes_qos = qos.kubernetes_qos(pod)
+        if now.layout is not None:
             group = now.layout.pod_group(uid, kubernetes_qos)
-        except cgroup_layout.LayoutError:
-            return None
+    except (cgroup_layout.LayoutError, quantity.QuantityError):
+        # A tick names what is wrong with such a pod.
+        return None
     named = qos.qos_of(pod.metadata.labels)
     counts = now.overrides is not None and now.overrides(pod)
     return state.PodState(

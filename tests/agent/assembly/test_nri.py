@@ -180,6 +180,25 @@ async def test_a_container_starts_once_the_loop_has_written_what_the_runtime_can
         assert figure(agent, "koord_agent_tick_seconds_count") == ticks
 
 
+async def test_a_pod_whose_amounts_are_none_is_named_and_stops_no_other(
+    world, runtime, enforced, new_pod
+):
+    odd = {
+        "metadata": {"name": "odd", "namespace": "default", "uid": "odd"},
+        "spec": {"containers": [{"name": "app", "resources": {"limits": {"cpu": "many"}}}]},
+        "status": {"phase": "Pending"},
+    }
+    world.add_pod(batch(new_pod), 100)
+    async with world.agent(**ENFORCING) as agent:
+        await runtime.meet()
+        await world.until_ticking(lambda: agent.ticks.picture and agent.ticks.picture.pods)
+        world.pods.append(odd)
+        await world.until_ticking(lambda: "many" in agent.health.warnings().get("readings", ""))
+        await world.seconds(2)
+        assert agent.ticks.problem is None
+        assert runtime.create("batch").cpu.quota.value == 150_000
+
+
 @pytest.mark.parametrize("key", ["agent.nri", "agent.batch-resources", "agent"])
 async def test_a_live_switch_ends_it(world, runtime, enforced, new_pod, key):
     world.add_pod(batch(new_pod), 100)
