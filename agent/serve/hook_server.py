@@ -24,7 +24,7 @@ import msgspec
 from agent.apply import deliveries
 from agent.model import cgroup_layout
 from agent.nri import messages
-from agent.serve import container_events, hook_messages
+from agent.serve import container_events, hook_messages, socket_files
 from api.koordinator import runtime_hooks
 
 _PENDING: Final = "koord-pending"
@@ -219,6 +219,7 @@ class HookServer:
         _prepare(path)
         server = grpclib.server.Server([self])
         await server.start(path=str(path))
+        made = socket_files.inode(path)
         try:
             os.chmod(path, 0o600)  # noqa: PTH101 - a socket in memory, nothing that could block
             register(self._place)
@@ -226,8 +227,7 @@ class HookServer:
             await self._ended.wait()
         finally:
             server.close()
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(path)  # noqa: PTH108 - as above
+            socket_files.remove(path, made)
 
 
 _SCOPES: Final = {"containerd": "cri-containerd", "cri-o": "crio"}

@@ -23,7 +23,7 @@ from grpclib import const
 
 from agent.devices import latest_findings
 from agent.informers import fresh_pods
-from agent.serve import pod_devices
+from agent.serve import pod_devices, socket_files
 from api.kubernetes import pod_resources
 from process.http import grpc_bytes
 from process.runtime import clock as clocks
@@ -126,6 +126,7 @@ class Proxy:
                 _logger.warning("pod resources are not served reason=%s", self._unheard)
                 await self._clock.sleep(AGAIN_SECONDS)
                 continue
+            made = socket_files.inode(self._place.socket)
             try:
                 os.chmod(self._place.socket, 0o600)  # noqa: PTH101 - in memory, nothing that blocks
                 self._unheard, self.listening = "", True
@@ -134,8 +135,7 @@ class Proxy:
                 self.listening = False
                 server.close()
                 self._kubelet.close()
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(self._place.socket)  # noqa: PTH108 - as above
+                socket_files.remove(self._place.socket, made)
 
     async def _handle(self, path: str, stream: Any) -> None:
         method, outcome = METHODS.get(path, OTHER), REFUSED

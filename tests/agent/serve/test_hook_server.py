@@ -1,5 +1,7 @@
 """The thread of the hook server: it listens again, and ends when it is closed."""
 
+import socket
+
 import pytest
 
 from agent.serve import container_events, hook_server
@@ -41,6 +43,22 @@ def test_it_tries_again_where_it_could_not_register(served, tmp_path):
     problem, seconds = served.pauses[1]
     assert (str(blocked) in problem, seconds) == (True, hook_server.AGAIN_SECONDS)
     assert len(served.pauses) == 3
+
+
+def test_the_socket_of_a_successor_stays(served, tmp_path):
+    """An agent that was deleted by force ends beside the one that follows it."""
+    following = Served(tmp_path)
+    for one in (served, following):
+        one.server.start()
+        while one.server.problem:
+            assert one.server._thread.is_alive()
+    served.server.close()
+    served.server._thread.join()
+    with socket.socket(socket.AF_UNIX) as asked:
+        asked.connect(str(tmp_path / "run/hooks.sock"))
+    following.server.close()
+    following.server._thread.join()
+    assert not (tmp_path / "run/hooks.sock").exists()
 
 
 def test_one_that_is_closed_at_once_does_not_listen(served, tmp_path):

@@ -10,7 +10,9 @@ import pytest
 from grpclib import GRPCError, client, const
 
 from agent import settings as agent_settings
+from agent.devices import latest_findings
 from agent.informers import fresh_pods
+from agent.serve import pod_resources as service
 from api.kubernetes import pod_resources
 from process.http import grpc_bytes
 from process.runtime import supervise
@@ -207,6 +209,27 @@ async def test_while_no_pod_is_known_lists_are_refused(world):
         rig.kubelet.answers[pod_resources.LIST] = listing("p")
         with pytest.raises(GRPCError, match=r"pods of this node are not known: .* 500"):
             await rig.exporter.ask(pod_resources.LIST, b"")
+
+
+async def test_the_socket_of_a_successor_stays(world):
+    """An agent that was deleted by force ends beside the one that follows it."""
+    place = service.Place(world.folder / "kubelet.sock", world.folder / "ours.sock")
+
+    @contextlib.asynccontextmanager
+    async def listening():
+        async with supervise.Supervisor("agent") as supervisor:
+            found = latest_findings.Latest()
+            made = service.Proxy(place, None, found, world.clock, supervisor.spawn)
+            supervisor.start("pod resources", made.run)
+            await world.until(lambda: made.listening)
+            yield
+
+    async with contextlib.AsyncExitStack() as following:
+        async with listening():
+            await following.enter_async_context(listening())
+        _, writer = await asyncio.open_unix_connection(place.socket)
+        writer.close()
+    assert not place.socket.exists()
 
 
 async def test_the_socket_of_the_kubelet_is_never_taken_away(world):
