@@ -35,6 +35,11 @@ def read(path: str, limit: int = LIMIT) -> bytes:
         raise _explained(path, error) from error
 
 
+def is_text(name: str) -> bool:
+    """Tell whether the name of a file, which may be any bytes, can be noted and reported."""
+    return name.isprintable()
+
+
 def write(path: str, text: str) -> None:
     """Write a value into an existing file of the kernel; never creates one."""
     descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW)

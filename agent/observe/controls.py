@@ -160,6 +160,7 @@ def _sandbox(arranged: cgroup_layout.Layout, group: str, known: Sequence[str]) -
                 for entry in entries
                 if entry.is_dir(follow_symlinks=False)
                 and entry.name not in taken
+                and files.is_text(entry.name)
                 and not cgroup_layout.accompanies(entry.name)
             ]
     except OSError:

@@ -224,9 +224,11 @@ class Knobs:
         """List the groups directly below one; none where it is gone."""
         try:
             with os.scandir(self._layout.folder(cgroup_properties.FILES[role], group)) as entries:
-                return [f"{group}/{e.name}" for e in entries if e.is_dir(follow_symlinks=False)]
+                found = [e.name for e in entries if e.is_dir(follow_symlinks=False)]
         except OSError:
             return []
+        # What no journal can name is left to who made it.
+        return [f"{group}/{name}" for name in found if files.is_text(name)]
 
 
 def _gone(target: str) -> bool:

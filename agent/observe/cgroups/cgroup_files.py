@@ -183,9 +183,10 @@ def runtime(arranged: cgroup_layout.Layout) -> str:
 def _folders(folder: str) -> list[str]:
     try:
         with os.scandir(folder) as entries:
-            return sorted(e.name for e in entries if e.is_dir(follow_symlinks=False))
+            found = [e.name for e in entries if e.is_dir(follow_symlinks=False)]
     except OSError:
         return []
+    return sorted(filter(files.is_text, found))
 
 
 class Cgroups:
