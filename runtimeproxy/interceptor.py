@@ -250,9 +250,11 @@ class Interceptor:
             found = messages.read("CreateContainerResponse", message)
             made = records.container_of(call.request)
             self.store.containers[text(found.container_id)] = made
-        elif call.kind is calls.UPDATE_CONTAINER and call.container is not None:
-            made = records.updated(call.container, call.request)
-            self.store.containers[call.identity] = made
+        elif call.kind is calls.UPDATE_CONTAINER:
+            # Other calls may have updated or removed it since this one began.
+            known = self.store.containers.get(call.identity)
+            if known is not None:
+                self.store.containers[call.identity] = records.updated(known, call.request)
 
     def _forget(self, call: Call) -> None:
         if call.kind in (calls.STOP_POD_SANDBOX, calls.REMOVE_POD_SANDBOX):

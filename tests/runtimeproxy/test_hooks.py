@@ -111,6 +111,32 @@ async def test_an_update_carries_what_the_hook_server_changes_of_all_that_the_co
     assert world.hooks.requests[-1][1].container_resources.cpu_shares == 700
 
 
+async def test_updates_that_overlap_are_both_remembered(world):
+    """As those of the kubelet's cpu manager and of a resize, which know nothing of each other."""
+    world.hooks.respond(STAGE.PRE_UPDATE_CONTAINER_RESOURCES)
+    world.hooks.register(world.registered)
+    both, name = asyncio.Event(), "UpdateContainerResources"
+
+    async def answered(_request):
+        if len(world.runtime.asked(name)) == 2:
+            both.set()
+        await both.wait()
+        return b""
+
+    world.runtime.answers[messages.path(name)] = answered
+    async with world.proxy():
+        kubelet = world.kubelet()
+        container = await kubelet.create(await kubelet.run_pod())
+
+        async def update(**linux):
+            await kubelet.cri(name, f"{name}Request", container_id=container, linux=linux)
+
+        await asyncio.gather(update(cpu_quota=1000), update(cpuset_cpus="1"))
+        await update(memory_limit_in_bytes=1 << 20)
+    shown = world.hooks.requests[-1][1].container_resources
+    assert (shown.cpu_quota, shown.cpuset_cpus) == (1000, "1")
+
+
 async def test_hooks_after_a_call_run_once_it_succeeded(world):
     for stage in (STAGE.PRE_START_CONTAINER, STAGE.POST_START_CONTAINER, STAGE.POST_STOP_CONTAINER):
         world.hooks.respond(stage)
