@@ -78,7 +78,8 @@ class Parts:
         self.ticked = asyncio.Event()
         self.looked: tuple[Callable[[], None], ...] = ()
         """Called after every good look."""
-        self._applied: int | None = None
+        self._applied: tuple[str, int] | None = None
+        """The NodeSLO that was answered last, by uid and generation."""
 
     def obey(self, board: live_switch_informer.Switchboard) -> None:
         """Go no further than the live switches allow."""
@@ -215,8 +216,9 @@ class Parts:
             )
             if slo is None or not self.loop.enforced or picture.thresholds != slo.thresholds:
                 continue
-            if self._applied != slo.generation and await sender.applied(picture.at):
-                self._applied = slo.generation
+            version = slo.uid, slo.generation
+            if self._applied != version and await sender.applied(picture.at):
+                self._applied = version
 
 
 def _roots(host: agent_settings.HostSettings, enabled: frozenset[str]) -> observation.Roots:

@@ -27,6 +27,8 @@ class Slo(msgspec.Struct, frozen=True):
     thresholds: state.Thresholds
     host_applications: tuple[strategies.HostApplication, ...] = ()
     enforced: enforcement.Strategies = msgspec.field(default_factory=enforcement.Strategies)
+    uid: str = ""
+    """Tells one that was deleted and made anew apart, whose generations begin anew as well."""
 
 
 class _NodeMetric(core.Wire, frozen=True, gc=False):
@@ -136,11 +138,13 @@ def _slo_before(memory: last_enforced.Remembered) -> Slo | None:
 def read_slo(raw: Mapping[str, Any]) -> Slo:
     """Keep of a NodeSLO what decisions look at; its status is ours and says nothing new."""
     complete = node_slo.read({**raw, "status": {}})
+    metadata = raw.get("metadata") or {}
     return Slo(
-        (raw.get("metadata") or {}).get("generation") or 0,
+        metadata.get("generation") or 0,
         slo_settings.thresholds(complete),
         complete.host_applications,
         slo_settings.read(complete),
+        metadata.get("uid") or "",
     )
 
 
