@@ -7,7 +7,6 @@ import random
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final, Required, Self, TypedDict, Unpack
 
-import msgspec
 import orjson
 
 from api import resources
@@ -223,7 +222,7 @@ class Client:
         """
         query = {"limit": "1", **({"resourceVersion": "0"} if cached else {})}
         data = await self.page(selection, query, attempts=attempts)
-        return wire.number(_meta_of_list(data).metadata.resource_version)
+        return wire.number(wire.page(data)[0].metadata.resource_version)
 
     async def create(
         self,
@@ -346,13 +345,6 @@ async def _batches(
 ) -> AsyncIterator[Sequence[bytes]]:
     async for chunk in content.iter_any():
         yield events.feed(chunk)
-
-
-def _meta_of_list(data: bytes) -> wire.Page[msgspec.Raw]:
-    try:
-        return wire.RAW_PAGE.decode(data)
-    except msgspec.DecodeError as error:
-        raise errors.Malformed(f"an answer is not a list: {error}") from error
 
 
 def _object(data: bytes) -> dict[str, Any]:

@@ -64,6 +64,8 @@ _ENVELOPE: Final = msgspec.json.Decoder(_Envelope)
 RAW_PAGE: Final = msgspec.json.Decoder(Page[msgspec.Raw])
 _RAW_EVENT: Final = msgspec.json.Decoder(_RawEvent)
 _STATUS: Final = msgspec.json.Decoder(dict[str, Any])
+_NOT_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError)
+"""What decoding raises; a text that is not UTF-8 is no DecodeError."""
 
 
 class _Event(msgspec.Struct, Generic[T], gc=False, frozen=True):
@@ -137,6 +139,20 @@ def shallow(data: bytes) -> bytes:
     return b"".join(parts)
 
 
+def page(data: bytes) -> tuple[Page[msgspec.Raw], bool]:
+    """Cut one page of a list into objects, and tell whether the text was made shallow for that."""
+    try:
+        try:
+            return RAW_PAGE.decode(data), False
+        except RecursionError:
+            # One object that is nested too deep must not hide all others of its list.
+            return RAW_PAGE.decode(shallow(data)), True
+    except msgspec.ValidationError as error:
+        raise errors.Malformed(f"an answer is not a list: {error}") from error
+    except _NOT_JSON as error:
+        raise errors.Malformed(f"a list is not JSON: {error}") from error
+
+
 def _meta(name: str, namespace: str, uid: str, version: str) -> store.Meta:
     return store.Meta(f"{namespace}/{name}" if namespace else name, uid, number(version))
 
@@ -190,19 +206,9 @@ class Reader(Generic[T]):
 
     def piecemeal(self, data: bytes) -> tuple[ListMeta, Iterator[Item[T]]]:
         """Cut one page of a list into objects, which are read one by one as they are taken."""
-        is_cut = False
-        try:
-            try:
-                page = RAW_PAGE.decode(data)
-            except RecursionError:
-                # One object that is nested too deep must not hide all others of its list.
-                page, is_cut = RAW_PAGE.decode(shallow(data)), True
-        except msgspec.ValidationError as error:
-            raise errors.Malformed(f"an answer is not a list: {error}") from error
-        except msgspec.DecodeError as error:
-            raise errors.Malformed(f"a list is not JSON: {error}") from error
+        found, is_cut = page(data)
         read = self._item_of_cut if is_cut else self._item_of_raw
-        return page.metadata, map(read, page.items or ())
+        return found.metadata, map(read, found.items or ())
 
     def event(self, line: bytes) -> Event[T] | Bookmark:
         """Decode one line or frame of a watch; an ERROR event is raised as what it stands for."""
@@ -212,7 +218,7 @@ class Reader(Generic[T]):
             event = self._event.decode(line)
         except RecursionError:
             return self._odd_event(shallow(line), self._item_of_cut)
-        except msgspec.DecodeError:
+        except _NOT_JSON:
             return self._odd_event(line, self._item_of_raw)
         if event.type not in _CHANGES:
             return self._odd_event(line, self._item_of_raw)
@@ -286,7 +292,7 @@ class Reader(Generic[T]):
             if event.type in _CHANGES:
                 return Event(item_of(event.object), event.type == _DELETED)
             metadata = _ENVELOPE.decode(event.object).metadata
-        except msgspec.DecodeError as error:
+        except _NOT_JSON as error:
             raise errors.Malformed(f"a watch line is no event: {error}") from error
         if event.type != "BOOKMARK":
             raise errors.Malformed(f"a watch event has the unknown type {event.type!r}")

@@ -350,6 +350,25 @@ async def test_current_version(server: Any, api: client.Client) -> None:
     assert server.seen[0].query == {"limit": "1"}
 
 
+async def test_current_version_where_the_first_object_is_nested_without_end(
+    server: Any, api: client.Client
+) -> None:
+    """A tenant wrote it; all that is asked for is the version of the list."""
+    deep = b'{"metadata":{"name":"a"},"spec":' + b"[" * 5000 + b"]" * 5000 + b"}"
+    answer = b'{"items":[' + deep + b'],"metadata":{"resourceVersion":"77"}}'
+    server.on("GET", PODS, server.text(answer.decode()))
+    assert await api.current_version(resources.PODS) == 77
+
+
+@pytest.mark.parametrize("answer", ["[]", "{", '{"metadata":7}'])
+async def test_current_version_of_an_answer_that_is_no_list(
+    server: Any, api: client.Client, answer: str
+) -> None:
+    server.on("GET", PODS, server.text(answer))
+    with pytest.raises(errors.Malformed):
+        await api.current_version(resources.PODS)
+
+
 async def test_client_must_be_open(connect: Callable[..., client.Client]) -> None:
     with pytest.raises(RuntimeError, match="async with"):
         await connect().get(resources.PODS, "a", "shop")

@@ -170,6 +170,31 @@ def test_line_that_is_no_event(raw_reader: wire.Reader[Any], line: bytes) -> Non
         raw_reader.event(line)
 
 
+def test_object_whose_text_is_not_utf_8_is_left_out_alone(reader: wire.Reader[str]) -> None:
+    """Not every extension API server replaces what is no UTF-8."""
+    line = event(
+        "MODIFIED", {"metadata": {"name": "a", "resourceVersion": "7"}, "spec": {"nodeName": "?"}}
+    )
+    found = reader.event(line.replace(b"?", b"\xff"))
+    assert isinstance(found, wire.Event)
+    assert (found.item.meta.key, found.item.meta.version, found.item.value) == ("a", 7, None)
+    assert "utf-8" in found.item.flaw
+
+
+@pytest.mark.parametrize("part", [b"MODIFIED", b"name-a", b"12"])
+def test_event_whose_identity_is_not_utf_8_is_malformed(
+    reader: wire.Reader[str], part: bytes
+) -> None:
+    line = event("MODIFIED", {"metadata": {"name": "name-a", "resourceVersion": "12"}})
+    with pytest.raises(errors.Malformed):
+        reader.event(line.replace(part, b"\xff"))
+
+
+def test_list_whose_version_is_not_utf_8_is_malformed(reader: wire.Reader[str]) -> None:
+    with pytest.raises(errors.Malformed):
+        reader.page(b'{"metadata":{"resourceVersion":"\xff"},"items":[]}')
+
+
 @pytest.mark.parametrize("step", [1, 2, 3, 7, 100])
 def test_lines_are_cut_anywhere(step: int) -> None:
     data = b'{"a":1}\n\n{"b":22}\r\n{"c":333}\n{"rest"'

@@ -102,6 +102,18 @@ async def test_server_that_was_set_back_in_an_outage_without_a_refused_connectio
     assert watches(server)[-1]["resourceVersion"] == "30"
 
 
+async def test_after_an_outage_an_object_that_is_nested_without_end_hides_no_version(
+    server: Any, keep: Callable[..., Kept], clock: clocks.ManualClock
+) -> None:
+    """It is the first one of the list, of which only the version is wanted."""
+    deep = '{"metadata":{"name":"a","uid":"a"},"spec":' + "[" * 5000 + "]" * 5000 + "}"
+    newest = server.text('{"items":[' + deep + '],"metadata":{"resourceVersion":"11"}}')
+    server.on("GET", METRICS, server.page([], 10), server.watch(bookmark(11), then="drop"),
+              newest, server.watch(bookmark(12)))  # fmt: skip
+    kept = keep(projection(resource=resources.NODE_METRICS, type=dict, project=str))
+    await server.go_on(clock, lambda: kept.store.version == 12)
+
+
 async def test_narrow_selections_ask_the_memory_of_the_server_first(
     server: Any, keep: Callable[..., Kept], pod: Pod, clock: clocks.ManualClock
 ) -> None:
