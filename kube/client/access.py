@@ -53,8 +53,10 @@ class TokenFile:
             status = self._path.stat()
             mark = (status.st_ino, status.st_mtime_ns, status.st_size)
             if mark != self._mark:
-                self._token = self._path.read_text(encoding="utf-8").strip()
-                self._mark = mark
+                token = self._path.read_text(encoding="utf-8").strip()
+                if not (token.isascii() and token.isprintable()):
+                    raise ValueError("it has characters that no header can carry")
+                self._token, self._mark = token, mark
         except (OSError, ValueError) as error:
             # During a rotation the link may dangle for a moment; the old token still serves.
             if not self._token:

@@ -14,6 +14,8 @@ from process.runtime import clock as clocks
 from tests import patience
 from tests.kube.client.requested import BODY, POD, Act, Renewing
 
+PODS = "/api/v1/pods"
+
 
 async def test_rotated_token_is_used_at_once(
     server: Any, connect: Callable[..., client.Client], tmp_path: Path, pod: Any
@@ -30,6 +32,32 @@ async def test_rotated_token_is_used_at_once(
         await api.get(resources.PODS, "a", "shop")
     tokens = [seen.headers["Authorization"] for seen in server.seen]
     assert tokens == ["Bearer first", "Bearer second", "Bearer second"]
+
+
+@pytest.mark.parametrize("unfit", ["a\nb", "a\x00", "schlüssel"])
+async def test_token_that_no_header_can_carry_is_an_outage_for_every_call(
+    server: Any, connect: Callable[..., client.Client], tmp_path: Path, unfit: str
+) -> None:
+    """Lists and watches fail as short questions do; an earlier token goes on serving."""
+    file = tmp_path / "token"
+    file.write_text(unfit)
+    server.on("GET", POD, server.json({}))
+    server.on("GET", PODS, server.page([], 7), server.watch(then="end"))
+    selection = client.Selection(resources.PODS)
+    async with connect(tokens=access.TokenFile(file)) as api:
+        with pytest.raises(errors.AccessError):
+            await api.get(resources.PODS, "a", "shop")
+        with pytest.raises(errors.AccessError):
+            await api.page(selection, {})
+        with pytest.raises(errors.AccessError):
+            async with api.watch(selection, {}):
+                pass
+        assert server.seen == []
+        file.write_text("good")
+        await api.get(resources.PODS, "a", "shop")
+        file.write_text(unfit)
+        await api.page(selection, {})
+    assert server.seen[-1].headers["Authorization"] == "Bearer good"
 
 
 async def test_refused_credential_is_renewed_once_even_for_writes(
