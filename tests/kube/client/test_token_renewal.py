@@ -89,8 +89,42 @@ async def test_a_missing_or_endless_token_is_told(world):
     for text in ("", "a.b", f"e30.{endless}.x", "e30.!!!.x", "e30." + "[" * 4000 + ".x"):
         file.write_text(text)
         assert "token file" in renewal.warning()
+    file.write_bytes("\ufeffe30.e30.x".encode())
+    assert "token file" in renewal.warning()
     file.unlink()
     assert "token file" in renewal.warning()
+
+
+async def test_a_file_that_no_encoding_fits_is_read_again_until_a_token_is_there(world):
+    server, clock, file, renewal = world
+    server.on("POST", PATH, answer(server, START, START + 40 * DAY))
+    file.write_bytes(b"\xff\xfe")
+    await clock.advance(token_renewal.LONGEST_PAUSE_SECONDS)
+    assert "token file" in renewal.warning()
+    file.write_text(token(START, START + 30 * DAY))
+    await clock.advance(10 * DAY)
+    await server.until(lambda: file.read_text() == token(START, START + 40 * DAY, "b"))
+
+
+async def test_an_answer_that_is_not_ascii_replaces_nothing(world):
+    server, clock, file, _ = world
+    before = file.read_text()
+    server.on("POST", PATH, server.json({"status": {"token": "e30.é.x"}}, 201))
+    await clock.advance(10 * DAY)
+    await server.go_on(clock, lambda: len(server.calls("POST")) > 1)
+    assert file.read_text() == before
+
+
+async def test_a_clock_far_ahead_does_not_renew_without_a_pause(world):
+    """What the API server issues then is due again as soon as it is there."""
+    server, clock, file, _ = world
+    server.on("POST", PATH, answer(server, START, START + 30 * DAY))
+    clock.jump(11 * DAY)
+    await clock.advance(token_renewal.LONGEST_PAUSE_SECONDS)
+    await server.until(lambda: len(server.calls("POST")) == 1 and clock.sleepers == 1)
+    assert file.read_text() == token(START, START + 30 * DAY, "b")
+    await clock.advance(token_renewal.LONGEST_PAUSE_SECONDS)
+    await server.until(lambda: len(server.calls("POST")) == 2 and clock.sleepers == 1)
 
 
 def test_the_life_of_a_token_is_read_from_its_claims():
