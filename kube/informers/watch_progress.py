@@ -89,5 +89,7 @@ class Stream:
 
     def reopen(self) -> None:
         """End the present watch; the next one begins where it ended."""
-        if self._scope is not None:
-            self._scope.reschedule(asyncio.get_running_loop().time())
+        # A scope that has expired must not be asked again: it would raise in the task that asks.
+        scope, self._scope = self._scope, None
+        if scope is not None:
+            scope.reschedule(asyncio.get_running_loop().time())
