@@ -55,16 +55,19 @@ class SetBackCheck:
         self._is_narrow = is_narrow
         self._least = 0
 
-    def suspect(self, error: errors.KubeError, contact: watch_health.WatchHealth) -> None:
+    def suspect(
+        self, error: errors.KubeError, contact: watch_health.WatchHealth, delivered: int
+    ) -> None:
         """Take in why a watch ended: a backup is restored while every API server is away.
 
         Such an outage may be shorter than the pause after a failure, so each broken connection and
         each failure of the server is a reason to ask. A stream that was only quiet is none, unless
-        it has told nothing since it was opened.
+        it has told nothing since it was opened. What this watch itself has delivered counts also
+        where another one of the process has found out already, and so lowered the horizon.
         """
         quiet = isinstance(error, errors.Silent) and not contact.silent()
         if not quiet and isinstance(error, (errors.Unreachable, errors.ServerFailure)):
-            self._least = max(self._least, self._client.horizon.version)
+            self._least = max(self._least, self._client.horizon.version, delivered)
 
     async def is_set_back(self) -> bool:
         """Return whether the newest version is older than what the watches of this process told.

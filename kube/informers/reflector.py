@@ -181,10 +181,10 @@ class Reflector(Generic[T]):
                 # Bookmarks are not promised, so a quiet resource is no failure. Opening the watch
                 # again costs little, and tells whether the connection was dead.
                 logger.info("watch is opened again resource=%s reason=%s", self.name, error)
-                self._set_back.suspect(error, self.contact)
+                self._set_back.suspect(error, self.contact, self.progress.version)
                 continue
             except errors.KubeError as error:
-                self._set_back.suspect(error, self.contact)
+                self._set_back.suspect(error, self.contact, self.progress.version)
                 # Its memory may be behind what we ask for, for good after a restored backup.
                 self._trusts_cache &= not isinstance(error, errors.ServerFailure)
                 rest = self._note(error)

@@ -1,16 +1,20 @@
 """Silence, outages and resources that a server does not know: what a store keeps through them."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from api import resources
 from process.runtime import clock as clocks
+from process.runtime import supervise
 from tests.kube.informers.reflections import (
     GONE,
     PODS,
     Kept,
+    Make,
     Pod,
     added,
     bookmark,
@@ -100,6 +104,30 @@ async def test_server_that_was_set_back_in_an_outage_without_a_refused_connectio
     assert kept.nodes == {"shop/early": "n2", "shop/new": "n3"}
     assert lists(server)[1] == {"limit": "1"}
     assert watches(server)[-1]["resourceVersion"] == "30"
+
+
+async def test_every_watch_lists_again_after_a_backup_however_late_it_notices(
+    server: Any, watched: Make, supervisor: supervise.Supervisor, clock: clocks.ManualClock
+) -> None:
+    """Connections that die without a word are noticed one after the other."""
+    caches, noticed = watched(), asyncio.Event()
+    pods = caches.add(projection())
+    metrics = caches.add(projection(resource=resources.NODE_METRICS, type=dict, project=str))
+
+    async def late(request: web.Request) -> web.StreamResponse:
+        await noticed.wait()
+        return await server.refuse(503)(request)
+
+    server.on("GET", PODS, server.page([], 10), server.watch(bookmark(500), then="drop"),
+              *[server.page([], 30)] * 2, server.watch(bookmark(35)))  # fmt: skip
+    told = server.watch(added(metric("a", 490)), then="end")
+    server.on("GET", METRICS, server.page([], 10), told, late,
+              *[server.page([metric("b", 5)], 36)] * 2, server.watch())  # fmt: skip
+    caches.start(supervisor)
+    await server.until(lambda: "a" in metrics)
+    await server.go_on(clock, lambda: pods.version == 35)
+    noticed.set()
+    await server.go_on(clock, lambda: list(metrics.keys()) == ["b"])
 
 
 async def test_after_an_outage_an_object_that_is_nested_without_end_hides_no_version(
