@@ -14,7 +14,9 @@ from kube.client import access as accesses
 from kube.client import client as clients
 from kube.client import errors
 from process.runtime import clock as clocks
+from process.runtime import supervise
 from simulator.apiserver import apiserver
+from tests import patience
 from webhook import settings as webhook_settings
 from webhook.registration import installer
 
@@ -310,6 +312,37 @@ async def test_a_certificate_of_somebody_else_is_used_as_it_is(server, kube, clo
     assert bundle(hooks(server, resources.MUTATING_WEBHOOKS)[0]) == authority.certificate
     assert server.state.objects.find(resources.SECRETS, SECRET, NAMESPACE) is None
     assert not (tmp_path / "unused").exists()
+
+
+@pytest.mark.parametrize("lost", ["authority", "folder"])
+async def test_files_that_are_gone_for_a_moment_end_nothing(kube, clock, tmp_path, lost):
+    """Whoever rotates a mounted authority swaps folders; a full disk takes no certificate."""
+    file, folder = tmp_path / "ca.crt", tmp_path / "served"
+    file.write_bytes(issue.authority("theirs", clock.now()).certificate)
+    chosen = {"authority_file": file} if lost == "authority" else {}
+    certificates = webhook_settings.CertificateSettings(
+        names=("127.0.0.1",), folder=folder, look_seconds=60, **chosen
+    )
+    options = webhook_settings.RegistrationSettings(url=URL, enabled=False)
+    one = installer.Installer(kube, clock, NAMESPACE, certificates, options)
+    async with supervise.Supervisor("test") as tasks:
+        tasks.start("install", lambda: one.run(URL))
+        while one.problem is not None:
+            await clock.settle()
+        if lost == "authority":
+            file.rename(tmp_path / "away")
+        else:
+            folder.rename(tmp_path / "away")
+            folder.write_text("no folder")
+        await _looks(clock, lambda: one.problem is not None)
+        (folder if lost == "folder" else file).unlink(missing_ok=True)
+        (tmp_path / "away").rename(folder if lost == "folder" else file)
+        await _looks(clock, lambda: one.problem is None)
+
+
+async def _looks(clock, condition):
+    """Let time pass until a look of the installer has come to something."""
+    await patience.until(condition, lambda: clock.advance(clock.next_wake or 0))
 
 
 async def test_without_registration_nothing_is_registered(server, clock, replica):

@@ -103,7 +103,7 @@ class Installer:
                 if self._registration.enabled:
                     await self.register()
                 self.problem = None
-            except errors.KubeError as error:
+            except (errors.KubeError, OSError) as error:
                 self.problem = f"certificate or registration could not be kept: {error}"
                 logger.warning("looking again soon reason=%s", error)
                 await self._clock.sleep(RETRY_SECONDS)
