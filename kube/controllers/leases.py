@@ -238,7 +238,7 @@ class Elector:
             )
         except errors.NotFound:
             return await self._create()
-        spec = found.setdefault("spec", {})
+        spec = _spec(found)
         self._observe(spec)
         if not self._is_available(spec):
             return False
@@ -279,8 +279,8 @@ class Elector:
         return True
 
     def _keep(self, lease: dict[str, Any]) -> None:
+        self._observe(_spec(lease))
         self._held = lease
-        self._observe(lease["spec"])
         self._figures.count("held")
 
     def _claim(self, spec: dict[str, Any]) -> dict[str, Any]:
@@ -311,3 +311,11 @@ class Elector:
 
     def _stamp(self) -> str:
         return datetime.datetime.fromtimestamp(self._clock.now(), datetime.UTC).strftime(_TIME)
+
+
+def _spec(lease: dict[str, Any]) -> dict[str, Any]:
+    """Return the spec of a Lease; Malformed where something in between answered something else."""
+    spec, metadata = lease.setdefault("spec", {}), lease.get("metadata")
+    if not isinstance(spec, dict) or not isinstance(metadata, dict) or "name" not in metadata:
+        raise errors.Malformed("an answer about a lease is no Lease")
+    return spec

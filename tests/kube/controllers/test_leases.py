@@ -349,6 +349,21 @@ async def test_renewal_that_succeeds_after_its_deadline_begins_a_new_term(
         first.terms[0].check()
 
 
+@pytest.mark.parametrize("odd", [{}, {"metadata": {}, "spec": {}}, {"spec": None}], ids=str)
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
+async def test_answer_that_is_no_lease_ends_nothing(
+    lease_server: LeaseServer, server: Any, candidate: Any, method: str, odd: Any
+) -> None:
+    """Something in between may answer, such as a load balancer."""
+    usual = {"GET": lease_server._get, "POST": lease_server._post, "PUT": lease_server._put}
+    path = PATH.rpartition("/")[0] if method == "POST" else PATH
+    first, _ = candidate("first")
+    server.on(method, path, server.json(odd), usual[method])
+    await pass_time(30, first)
+    assert first.elector.leading
+    assert len(first.terms) == 1
+
+
 @pytest.mark.parametrize("times", [(15, 15, 2), (10, 12, 2), (15, 10, 10), (15, 10, 0)])
 def test_times_must_fit(times: tuple[float, float, float]) -> None:
     with pytest.raises(ValueError, match="lease koord-manager: the duration"):
