@@ -299,11 +299,15 @@ class Elector:
     async def _release(self) -> None:
         """Give the lease up, so that no replica has to wait for its end."""
         held, self._held = self._held, None
-        if held is None:
-            return
-        spec = {**held["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
-        spec["renewTime"] = self._stamp()
         try:
+            # A renewal that was interrupted may have arrived or not.
+            held = held or await self._client.get(
+                resources.LEASES, self._lease.name, self._lease.namespace
+            )
+            spec = {**_spec(held), "renewTime": self._stamp()}
+            if spec.get("holderIdentity") != self._lease.identity:
+                return
+            spec |= {"holderIdentity": "", "leaseDurationSeconds": 1}
             await self._client.update(resources.LEASES, {**held, "spec": spec})
             logger.info("lease was released lease=%s", self._lease.name)
         except errors.KubeError as error:

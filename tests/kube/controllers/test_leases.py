@@ -349,6 +349,18 @@ async def test_renewal_that_succeeds_after_its_deadline_begins_a_new_term(
         first.terms[0].check()
 
 
+async def test_leader_that_stops_within_a_renewal_gives_the_lease_up(
+    lease_server: LeaseServer, server: Any, candidate: Any
+) -> None:
+    first, supervisor = candidate("first")
+    await server.until(lambda: first.elector.leading)
+    puts = len(server.calls("PUT"))
+    server.on("PUT", PATH, server.hold(), lease_server._put)
+    await pass_time(8, first, until=lambda: len(server.calls("PUT")) > puts)
+    await supervisor.stop()
+    assert lease_server.holder == ""
+
+
 @pytest.mark.parametrize("odd", [{}, {"metadata": {}, "spec": {}}, {"spec": None}], ids=str)
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
 async def test_answer_that_is_no_lease_ends_nothing(
