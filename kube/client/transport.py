@@ -172,9 +172,9 @@ class Transport:
             self._pool.close()
             self._pool = None
         if self._open is not None:
-            await self._open.close()
-            self._open = None
-            self._closed = True
+            # First of all: others may send while connections are being closed.
+            session, self._open, self._closed = self._open, None, True
+            await session.close()
 
     async def send(self, call: Call) -> bytes:
         """Send a request and return the whole answer; safe requests are tried several times."""
