@@ -142,6 +142,8 @@ _BY_STATUS: Final[Mapping[int, type[ApiError]]] = {
     429: TooManyRequests,
 }
 _LONGEST_MESSAGE: Final = 2000
+_LONGEST_PATIENCE: Final = 600
+"""For as many seconds at most we wait when asked to, whatever in between says so."""
 
 
 def from_status(
@@ -153,7 +155,9 @@ def from_status(
     details = body.get("details")
     details = details if isinstance(details, Mapping) else {}
     if retry_after is None and details.get("retryAfterSeconds"):
-        retry_after = float(_integer(details["retryAfterSeconds"]))
+        retry_after = _integer(details["retryAfterSeconds"])
+    if retry_after is not None:
+        retry_after = float(min(max(retry_after, 0), _LONGEST_PATIENCE))
     return _class_of(code, reason)(
         code,
         reason,

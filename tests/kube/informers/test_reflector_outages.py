@@ -343,6 +343,19 @@ async def test_after_an_outage_the_first_word_of_the_server_is_followed_soon(
     assert kept.nodes == {"shop/a": "n1"}
 
 
+@pytest.mark.parametrize("seconds", [-5, 10**12, 10**400], ids=["past", "for ever", "no float"])
+async def test_patience_that_nobody_has_is_bounded(
+    server: Any, keep: Callable[..., Kept], clock: clocks.ManualClock, seconds: int
+) -> None:
+    status = b'{"kind":"Status","code":429,"details":{"retryAfterSeconds":%d}}' % seconds
+    asked = server.watch(b'{"type":"ERROR","object":' + status + b"}", then="end")
+    server.on("GET", PODS, server.page([], 10), asked, server.watch(bookmark(12)))
+    kept = keep()
+    await server.until(lambda: clock.sleepers == 1)
+    assert 0 < (clock.next_wake or 0) < 610
+    await server.go_on(clock, lambda: kept.store.version == 12)
+
+
 async def test_built_in_resource_that_the_embedded_control_plane_does_not_have_is_empty(
     server: Any, keep: Callable[..., Kept], clock: clocks.ManualClock
 ) -> None:
