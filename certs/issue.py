@@ -93,7 +93,7 @@ def read_all(pem: bytes) -> list[x509.Certificate]:
     """Return every certificate of a PEM text."""
     try:
         return x509.load_pem_x509_certificates(pem)
-    except ValueError as error:
+    except (ValueError, x509.InvalidVersion) as error:
         raise CertificateError(f"not a PEM certificate: {error}") from error
 
 

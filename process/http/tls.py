@@ -79,7 +79,7 @@ def _validity(file: Path) -> tuple[float, float]:
     x509 = importlib.import_module("cryptography.x509")
     try:
         certificate = x509.load_pem_x509_certificates(file.read_bytes())[0]
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, x509.InvalidVersion) as error:
         raise TlsError(f"tls.certFile {file}: no PEM certificate: {error}") from error
     return (
         certificate.not_valid_before_utc.timestamp(),

@@ -1,6 +1,7 @@
 """Issued certificates convince strict verifiers, and only for what they were issued for."""
 
 import datetime
+import ssl
 
 import pytest
 from cryptography import x509
@@ -121,6 +122,15 @@ def test_garbage_is_named(leaf: issue.Pair, pem: bytes) -> None:
     with pytest.raises(issue.CertificateError, match="not a PEM private key"):
         issue.read_key(pem)
     assert issue.problem(issue.Pair(pem, leaf.key), leaf.certificate, "x", NOW) is not None
+
+
+def test_version_that_does_not_exist_is_named(leaf: issue.Pair) -> None:
+    der = ssl.PEM_cert_to_DER_cert(leaf.certificate.decode())
+    third, eighth = bytes.fromhex("a003020102"), bytes.fromhex("a003020107")
+    assert third in der
+    pem = ssl.DER_cert_to_PEM_cert(der.replace(third, eighth, 1)).encode()
+    with pytest.raises(issue.CertificateError, match="7 is not a valid X509 version"):
+        issue.read(pem)
 
 
 def test_key_never_shows_in_a_repr(leaf: issue.Pair) -> None:

@@ -140,10 +140,21 @@ async def test_mismatched_pair_stays_out_and_is_reported(
         assert registry.value("koord_server_certificate_rejected", SERVER) == 0.0
 
 
+def of_no_version(pair: issue.Pair) -> bytes:
+    """Return a certificate that claims a version of X.509 that does not exist."""
+    der = ssl.PEM_cert_to_DER_cert(pair.certificate.decode())
+    third, eighth = bytes.fromhex("a003020102"), bytes.fromhex("a003020107")
+    assert third in der
+    return ssl.DER_cert_to_PEM_cert(der.replace(third, eighth, 1)).encode()
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
         pytest.param(lambda laid: laid.put(laid.pair(seconds=5)), "expired", id="expired"),
+        pytest.param(
+            lambda laid: laid.write("tls.crt", of_no_version(laid.pair())), "no PEM", id="version"
+        ),
         pytest.param(
             lambda laid: laid.put(laid.pair(begins=2 * issue.SKEW_SECONDS)), "not valid", id="early"
         ),
