@@ -4,8 +4,11 @@ Only answers that did something are kept, the newest for each object and path.
 """
 
 import collections
+import dataclasses
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import msgspec
 from aiohttp import web
 
 from api.kubernetes.webhooks import admission
@@ -15,6 +18,10 @@ from webhook import review
 
 MOST = 2000
 _LONGEST = 200
+_LONGEST_SUBJECT = 400
+_LONGEST_SENTENCE = 500
+_MOST_SENTENCES = 16
+_MOST_EFFECTS = 64
 
 
 class Answer(NamedTuple):
@@ -46,13 +53,13 @@ class Answers:
     ) -> None:
         """Keep an answer."""
         kind, kept = asked.resource.resource, self._kept
+        # Nothing is validated yet: a name or an annotation may be as long as a request.
+        subject = subject[:_LONGEST_SUBJECT]
         key = (kind, subject, "refused" if decision.refusal else "changed")
         kept.pop(key, None)
         kept[key] = Answer(
             self._clock.now(), kind, subject, asked.operation, result,
-            # The object itself is in the cluster, or is not to be kept.
-            review.Decision(decision.refusal, None, decision.warnings, decision.effects),
-            bool(asked.dry_run),
+            _bounded(decision), bool(asked.dry_run),
         )  # fmt: skip
         if len(kept) > self._most:
             kept.popitem(last=False)
@@ -102,18 +109,33 @@ def _document(answer: Answer) -> dict[str, Any]:
         "reasons": list(refusal.reasons) if refusal else [],
         "warnings": list(answer.decision.warnings),
         "effects": [
-            {
-                "by": one.by,
-                "path": one.path,
-                "before": _short(one.before),
-                "after": _short(one.after),
-            }
+            {"by": one.by, "path": one.path, "before": one.before, "after": one.after}
             for one in answer.decision.effects
         ],
     }
 
 
+def _bounded(decision: review.Decision) -> review.Decision:
+    """Return what is kept of a decision, however long what its author wrote."""
+    refusal = decision.refusal
+    if refusal is not None:
+        refusal = dataclasses.replace(refusal, reasons=_sentences(refusal.reasons))
+    effects = tuple(
+        one._replace(field=one.field[:_LONGEST], before=_short(one.before), after=_short(one.after))
+        for one in decision.effects[:_MOST_EFFECTS]
+    )
+    # The object itself is in the cluster, or is not to be kept.
+    return review.Decision(refusal, None, _sentences(decision.warnings), effects)
+
+
+def _sentences(told: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(text[:_LONGEST_SENTENCE] for text in told[:_MOST_SENTENCES])
+
+
 def _short(value: Any) -> Any:
+    if isinstance(value, (Mapping, list)):
+        text = msgspec.json.encode(value).decode()
+        return value if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
     if isinstance(value, str) and len(value) > _LONGEST:
         return f"{value[:_LONGEST]}…"
     return value

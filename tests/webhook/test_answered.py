@@ -107,3 +107,17 @@ def test_reviews_are_kept_as_they_were_answered(kept, mode, results):
     for _ in range(2):
         reviews.answer(route, request(), None)
     assert [answer.result for answer in kept.about("pods", "shop/p")] == results
+
+
+def test_what_is_kept_is_short_whatever_a_tenant_writes(kept):
+    """Nothing of an object is validated before it is reviewed."""
+    long = "x" * 1_000_000
+    effects = (
+        review.Effect("night", "annotations", long, long, {"a": [long]}),
+        *[EFFECT] * 10_000,
+    )
+    changed = review.Decision(object={}, effects=effects, warnings=(long,) * 100)
+    for number in range(3):
+        kept.put(request(f"p{number}"), f"shop/{number}{long}", changed, "changed")
+    kept.put(request(), "shop/q", refused(*[long] * 100), "refused")
+    assert len(repr(kept._kept)) < 150_000
