@@ -238,6 +238,9 @@ class Recorder:
         )
 
     def _retry(self, key: str, series: _Series) -> None:
+        if key not in self._series:
+            # It gave way to another one meanwhile.
+            return
         series.tries += 1
         if series.tries >= _MOST_TRIES:
             self._count("lost")

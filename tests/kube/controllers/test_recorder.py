@@ -1,9 +1,11 @@
 """Events are counted, cut and posted without holding anybody up."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from kube.client import client
 from kube.controllers import recorder
@@ -204,3 +206,25 @@ async def test_namespaces_share_the_series_where_they_run_short(
     assert {s.body["regarding"]["name"] for s in server.calls("POST")} == {
         "n1", "p0", "p1", "p2", "p3"
     }  # fmt: skip
+
+
+async def test_nothing_is_remembered_of_what_gave_way_while_it_was_posted(
+    server: Any, make: Any, registry: metrics.Registry
+) -> None:
+    gone = asyncio.Event()
+
+    async def refused_late(request: web.Request) -> web.StreamResponse:
+        await gone.wait()
+        return await server.refuse(500)(request)
+
+    server.on("POST", EVENTS, server.json({}, 201), refused_late)
+    server.on("POST", NODE_EVENTS, server.json({}, 201))
+    events = make(most_series=2)
+    for name in ("a", "b"):
+        events.event(POD._replace(name=name), "Normal", "R", "x")
+    await server.until(lambda: len(server.calls("POST", EVENTS)) == 2)
+    # The latest event of the namespace with more of them gives way, which is the one under way.
+    assert events.event(NODE, "Normal", "R", "x")
+    gone.set()
+    await server.until(lambda: count(registry, "posted") == 2)
+    assert events._queue._failures == {}
