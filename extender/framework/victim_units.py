@@ -66,7 +66,8 @@ class Units:
         if own.least > self._most:
             return None
         spare, core = self._parted(own)
-        if any(one.id == claim.id for one in spare):
+        if all(one.id != claim.id for one in core):
+            # The gang can do without it, or its node is gone.
             return alone
         if sum(len(one.members) for one in quorums) > self._most:
             return None

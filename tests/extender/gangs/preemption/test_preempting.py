@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from api import names
+from api import names, resources
+from tests.extender import quota_cluster
 from tests.extender.conftest import NOW, Make
 from tests.extender.gangs import gang_stage
 from tests.extender.gangs.preemption.preempting_stage import EvictingServer, kept
@@ -182,3 +183,32 @@ async def test_a_forged_record_evicts_no_pod_and_keeps_places_for_its_own_member
         # Victims that no extender evicts are not waited for: then it is searched anew, in vain.
         await stage.until(lambda: not kept(stage.app))
         assert server.leaving == server.dry == []
+
+
+class TeamServer(EvictingServer):
+    """Every pod belongs to one quota."""
+
+    def put(self, plural, raw, **more):
+        if plural == "pods":
+            raw["metadata"]["labels"] = {names.LABEL_QUOTA_NAME: "team"}
+        super().put(plural, raw, **more)
+
+
+async def test_a_gang_whose_node_was_deleted_does_not_end_the_search_for_victims_of_a_quota():
+    """Its pods stay bound for a while: garbage collection of pods comes later."""
+    server, make = TeamServer(), Make()
+    gang_stage.nodes(server, 4)
+    server.put(
+        f"elasticquotas.{resources.GROUP_SIGS}",
+        quota_cluster.written("team", least={"cpu": "8"}, most={"cpu": "8"}),
+    )
+    server.running(make, "low", ["n0", "n0"])
+    server.running(make, "stranded", ["n1", "n1"])
+    server.delete("nodes", "n1")
+    async with gang_stage.opened(server) as stage:
+        failed = stage.app.supervisor.failed
+        stage.gang("high", 2, priority=10)
+        await stage.until(lambda: len(server.leaving) == 2 or failed.done())
+        assert not failed.done(), failed.exception()
+        server.leave()
+        await stage.until(lambda: stage.bound("high") == 2)
