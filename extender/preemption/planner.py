@@ -114,6 +114,8 @@ def plan(
     """
     if not pod.requirements.preempts:
         return NoPlan("its preemptionPolicy is Never")
+    # The row of a node that was deleted stays as long as pods are bound there.
+    rows = np.intersect1d(rows, np.flatnonzero(view.known))
     if not rows.size:
         return NoPlan("no node passed kube-scheduler's own filters lately")
     asked = plugins.cycle(pod, view)

@@ -4,12 +4,13 @@ import math
 
 import hypothesis
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from extender.framework.eviction import budgets, victims
+from extender.framework.eviction import budgets, preemption, victims
 from extender.preemption import planner
-from extender.state import claims
+from extender.state import claims, deltas
 from tests.extender.preemption.slots_stage import NOW, PROTECTED, Stage
 
 NO_VICTIMS = "no victims would help: team holds as many slots as it may"
@@ -36,6 +37,18 @@ def test_what_is_freed_elsewhere_places_a_pod_where_it_fits():
     three(stage)
     found = stage.plan(stage.high(), nodes=("n2",))
     assert (found.node, [c.node for c in found.found.victims]) == ("n2", ["n1"])
+
+
+def test_no_place_is_sought_on_a_node_that_was_deleted_while_its_pods_are_bound():
+    """A pod was refused there a moment ago, so it is still among its candidates."""
+    stage = Stage(cap=6, nodes=("n1", "n2"))
+    three(stage)
+    view = stage.state.view()
+    rows = np.flatnonzero(view.known)
+    stage.state.apply(deltas.NodeDelta("n1", stage.state.node("n1"), None))
+    terms = preemption.Terms(stage.index)
+    asked = stage.pipeline, stage.high(), stage.state.view(), rows, terms, NOW
+    assert planner.plan(*asked).node == "n2"
 
 
 CHOICES = {
