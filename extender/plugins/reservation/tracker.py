@@ -90,7 +90,9 @@ def _figures(found: NodeReservations, taken: Mapping[str, int]) -> tuple[int, ..
         if column is None:
             figures[OTHERS] = -1
         else:
-            figures[column] = found.free[name] if name != model.PODS else found.free_slots
+            left = found.free[name] if name != model.PODS else found.free_slots
+            # What somebody wrote into a status may be more than 64 bits hold.
+            figures[column] = max(left, -UNBOUNDED)
     figures[COLUMN_OF[model.PODS]] = found.free_slots
     if any(one.ports for one in found.kept):
         figures[OTHERS] = -1

@@ -95,6 +95,17 @@ def test_numbers_that_no_api_server_sends_are_read_each_time(projector, value):
     assert reader.read(raw) == reader.read(raw) is not None
 
 
+@pytest.mark.parametrize("what", ["cpu", "memory"])
+def test_no_amount_is_too_large_for_the_figures_of_a_node(what):
+    """Two of them on one node, each the largest amount that an API server takes."""
+    cluster = reservation_cluster.ReservationCluster()
+    cluster.node("n1", cpu="10")
+    for name in ("r", "s"):
+        cluster.reservation(name, requests={what: "9223372036854775807"})
+    view = cluster.books.cluster.view()
+    assert view.sparse("Reservation", view.rows["n1"]).free[what] < 0
+
+
 def test_nothing_is_kept_of_reservations_that_are_gone(projector):
     reader = reservations.Reader(projector)
     for number in range(500):
