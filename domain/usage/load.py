@@ -19,6 +19,9 @@ Vector = tuple[int, ...]
 UNLIMITED = (1 << 62) - 1
 """Room on a node that nothing restricts."""
 
+_LARGEST = 1 << 52
+"""Estimates beyond this are cut: no machine has them, and sums must stay within 64 bits."""
+
 _CPU_GUESS = 250
 _MEMORY_GUESS = 200 << 20
 
@@ -226,6 +229,7 @@ def _estimate_one(
     if quantity == 0:
         return _GUESSES.get(asked, 0)
     expected = (2 * quantity * factor + 100) // 200  # half away from zero
+    expected = max(-_LARGEST, min(expected, _LARGEST))
     return min(expected, limit) if limit > 0 else expected
 
 
@@ -322,4 +326,4 @@ def room(total: int, percent: int, used: int) -> int:
     if percent == 0 or total == 0:
         return UNLIMITED
     refused_from = -((2 * percent + 1) * total // -200)
-    return refused_from - 1 - used
+    return max(-UNLIMITED, min(refused_from - 1 - used, UNLIMITED))
