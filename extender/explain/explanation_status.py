@@ -88,8 +88,19 @@ def question(raw: Mapping[str, Any]) -> Question | None:
         message=read.status.failed_message,
         uid=str(metadata.get("uid", "")),
         generation=metadata.get("generation"),
-        conditions=said,
+        conditions=_flat(said),
     )
+
+
+def _flat(conditions: Any) -> Any:
+    """Leave out conditions that hold lists or objects: deeply nested ones cannot be written."""
+    if not isinstance(conditions, list):
+        return conditions
+    return [
+        one
+        for one in conditions
+        if isinstance(one, Mapping) and not any(isinstance(v, dict | list) for v in one.values())
+    ]
 
 
 def asked(pod: str, ttl_seconds: float) -> dict[str, Any]:

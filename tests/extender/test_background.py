@@ -6,6 +6,7 @@ import pytest
 
 from api import names
 from extender.explain import explanation_status
+from tests import hostile
 from tests.extender import running_extender
 
 START = 1782907510.0
@@ -174,9 +175,13 @@ async def test_a_question_about_a_pod_that_nobody_judged_says_so(beside):
     assert beside.told("why") == ["PodUnknown", "PodNotJudged", "Explained"]
 
 
-async def test_conditions_of_any_shape_are_put_right(beside):
+DEEP = {"type": "Mine", "status": "True", "reason": "Yes", "message": "", "x": hostile.nested(300)}
+
+
+@pytest.mark.parametrize("conditions", [{"type": "Current"}, [DEEP]], ids=["no list", "deep"])
+async def test_conditions_of_any_shape_are_put_right(beside, conditions):
     asked = question("why", "default", "default/p")
-    asked["status"] = {"conditions": {"type": "Current"}}
+    asked["status"] = {"conditions": conditions}
     beside.server.put("scheduleexplanations", asked)
     await beside.filter("p")
     await beside.until(lambda: beside.current("why") == ("True", "Explained"))
