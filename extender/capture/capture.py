@@ -214,7 +214,12 @@ class Captures:
     def _placed(self, held: plan.Capture, raw: Mapping[str, Any]) -> None:
         """Count the Reservation as the API server has it, until the watch shows it."""
         self._uncertain.pop(held.target.uid, None)
-        claim, ident = self._claim(raw), claims.reservation(held.target.uid)
+        ident = claims.reservation(held.target.uid)
+        try:
+            claim = self._claim(raw)
+        except store.UNREADABLE:
+            # It was changed meanwhile so that nobody can read it: it keeps what it was given.
+            claim = self._claim(held.placed)
         if claim is None:
             # It has ended meanwhile.
             self._parts.books.reservations.forget(ident)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from api import resources
 from api.koordinator import scheduling
 from extender.state.reservations import reservation_claims
 from kube.informers import store
@@ -64,3 +65,26 @@ async def test_what_the_watch_has_not_reached_counts_and_then_what_it_shows(worl
     assert world.counted() == "n1"
     ends(world)
     assert world.counted() == ""
+
+
+@pytest.mark.parametrize("how", ["retried", "swept"])
+async def test_one_that_was_placed_and_cannot_be_read_any_more_keeps_what_it_held(world, how):
+    """Its author has changed the template while it was not known whether it was placed."""
+    world.reserve()
+    world.stand_in()
+    world.server.fault = (capture_stage.SECOND, "answer lost")
+    world.server.before[capture_stage.FENCE] = lambda: setattr(
+        world.server, "fault", (capture_stage.FENCE, "always")
+    )
+    assert "is not known" in await world.bind()
+    assert world.counted() == "n1"
+    world.server.fault = ("", "")
+    spec = world.reservation["spec"] | {"template": {"spec": {"containers": "none"}}}
+    world.server.put((resources.RESERVATIONS.plural, "r"), world.reservation | {"spec": spec})
+    if how == "swept":
+        await world.binder.captures.sweep_once()
+    else:
+        assert "is on node n1 already" in await world.bind()
+    assert world.counted() == "n1"
+    await world.binder.captures.sweep_once()
+    assert world.counted() == "n1"
