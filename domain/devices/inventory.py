@@ -17,6 +17,8 @@ from domain.devices.requests import requests
 Amounts = requests.Amounts
 EMPTY: Final[Amounts] = types.MappingProxyType({})
 NO_LABELS: Final[Mapping[str, str]] = types.MappingProxyType({})
+_LARGEST: Final = 1 << 52
+"""Amounts beyond this are cut: no device has them, and sums must stay within 64 bits."""
 UNKNOWN_NUMA: Final = -1
 """NUMA node of a device whose place its agent does not know."""
 
@@ -104,7 +106,7 @@ class _Shared(NamedTuple):
 
 def _device(one: devices.DeviceInfo, minor: int, shared: _Shared) -> Device:
     amounts = quantity.amounts(one.resources) if one.health else {}
-    total = {name: value for name, value in amounts.items() if value >= 0}
+    total = {name: min(value, _LARGEST) for name, value in amounts.items() if value >= 0}
     place = _place(one.topology)
     return Device(
         minor=minor,

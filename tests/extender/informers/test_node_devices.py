@@ -2,12 +2,13 @@
 
 import pytest
 
+from api import names
 from api.koordinator import devices
 from domain.devices import inventory
 from extender.informers.nodes import node_devices
 from extender.state import deltas
 from tests.extender import node_feeding
-from tests.extender.device_cluster import device, gpu
+from tests.extender.device_cluster import DeviceCluster, device, gpu
 
 WRITTEN = {"apiVersion": "scheduling.koordinator.sh/v1alpha1", "kind": "Device"}
 
@@ -47,3 +48,14 @@ def test_an_edit_that_cannot_be_read_leaves_the_last_one_in_force(feeding, caplo
 def test_a_first_device_that_cannot_be_read_is_a_flaw(feeding):
     assert feeding.put({"metadata": {"name": "n1"}, "spec": {"devices": [{"type": 3}]}})
     assert feeding.told == [] or feeding.told[-1].after is None
+
+
+def test_no_amount_of_a_device_is_too_large_for_the_figures_of_a_node():
+    """Two of them, each with the largest amount that an API server takes."""
+    cluster = DeviceCluster()
+    cluster.node()
+    one, other = gpu(0), gpu(1)
+    for name in one["resources"]:
+        one["resources"][name] = other["resources"][name] = "9223372036854775807"
+    cluster.devices(device("n1", one, other))
+    assert cluster.bind(cluster.pod("a", {names.NVIDIA_GPU: "1"})) == ""
