@@ -109,7 +109,10 @@ class Outcomes:
                 truth = await self._outcome(assumed)
             except errors.KubeError as error:
                 logger.warning("assumption cannot be checked pod=%s error=%s", placed.key, error)
-                return
+                if isinstance(error, errors.Unreachable):
+                    # Nothing is answered now; a refusal concerns this pod alone.
+                    return
+                continue
             present = parts.ledger.assumptions.get(placed.uid)
             if present == assumed and placed.uid not in self._running:
                 self._conclude(assumed, truth)
