@@ -6,6 +6,7 @@ Planning yields to the loop every few milliseconds, so calls of kube-scheduler d
 
 import asyncio
 import logging
+import math
 from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
@@ -68,7 +69,7 @@ class GangController:
         self._exchanges = exchanges.Exchanges(parts, self.plans)
         self._interruptions = interruptions.Interruptions(parts, self.plans, settings)
         self._freed = False
-        self._told_at = 0.0
+        self._told_at = -math.inf
         parts.notices.watch(lambda: float(len(parts.queue)), lambda: float(len(self.plans)))
 
     # -- what happens ------------------------------------------------------------------------
@@ -114,7 +115,7 @@ class GangController:
 
     def _pause(self) -> float:
         due = None if self.plans.gates.are_behind else self._parts.queue.due(self._busy())
-        return _TICK_SECONDS if due is None else max(0.0, min(_TICK_SECONDS, due - self._now()))
+        return _TICK_SECONDS if due is None else max(0.0, min(_TICK_SECONDS, due - self._elapsed()))
 
     def _busy(self) -> set[str]:
         """Return the groups that have a plan, and those for which pods are leaving."""
@@ -123,6 +124,10 @@ class GangController:
 
     def _now(self) -> float:
         return self._parts.clock.now()
+
+    def _elapsed(self) -> float:
+        """Return the time of the queue, which the wall clock would upset where it is set back."""
+        return self._parts.clock.monotonic()
 
     async def step(self) -> None:
         """Look at all gangs once; plan every group that is due."""
@@ -137,7 +142,7 @@ class GangController:
         await self._observe(found)
         if self._freed:
             self._freed = False
-            parts.queue.freed(self._now())
+            parts.queue.freed(self._elapsed())
         await self._tend()
         while not self.plans.gates.are_behind and (group := self._next()):
             if await parts.doubt():
@@ -149,9 +154,9 @@ class GangController:
                 await self._open_all(group)
             await self.plans.tend()
         self._fork.close_idle(self._now(), _FORK_SECONDS)
-        if self._now() - self._told_at >= _TICK_SECONDS:
+        if self._elapsed() - self._told_at >= _TICK_SECONDS:
             # Once a second: it looks at every group there is.
-            self._told_at = self._now()
+            self._told_at = self._elapsed()
             planned = self.plans.by_group.keys() | parts.queue.failing()
             await _in_steps(self._sayings.in_line(parts.queue.line(), self._groups, planned))
             present = self._attempts.table() or found
@@ -176,7 +181,7 @@ class GangController:
 
     def _next(self) -> str:
         """Return the group to be planned now: first what an interruption left bound in part."""
-        busy, queue, now = self._busy(), self._parts.queue, self._now()
+        busy, queue, now = self._busy(), self._parts.queue, self._elapsed()
         partial = sorted(self._interruptions.partial.keys() & self._groups.keys() - busy)
         due = (group for group in partial if queue.is_due(group, now))
         return next(due, "") or queue.next(now, busy)
@@ -216,7 +221,7 @@ class GangController:
             whole = ident in self._interruptions.partial
             wanted = groups.wanted(group, parts.pods.get, whole=whole)
             if not wanted.members:
-                parts.queue.failed(ident, self._now())
+                parts.queue.failed(ident, self._elapsed())
                 return
             with changed_nodes.following(parts.books.cluster) as since:
                 began = parts.clock.monotonic()
@@ -226,12 +231,12 @@ class GangController:
                     await self._refused(group, wanted, found)
                     return
                 if not found.placements:
-                    parts.queue.failed(ident, self._now())
+                    parts.queue.failed(ident, self._elapsed())
                     return
                 why = await self._kept(wanted, found, since)
             if not why:
                 return
-        pause = parts.queue.failed(ident, self._now())
+        pause = parts.queue.failed(ident, self._elapsed())
         self._sayings.say(group, sentences.failed(why, retry_seconds=pause))
 
     async def _kept(self, wanted: groups.Wanted, plan: planner.Plan, since: _Since) -> str:
@@ -267,7 +272,7 @@ class GangController:
         self, group: table.Group, wanted: groups.Wanted, found: planner.Refused
     ) -> None:
         parts, now = self._parts, self._now()
-        parts.queue.failed(group.id, now)
+        parts.queue.failed(group.id, self._elapsed())
         self._fork.forget_sorts()
         self.plans.holding.release(member.pod.uid for member in wanted.members)
         if self._preempting is not None and await self._preempting.consider(
@@ -293,7 +298,7 @@ class GangController:
         for start in range(0, len(gated), self._settings.writers):
             several = gated[start : start + self._settings.writers]
             await asyncio.gather(*(parts.writes.open(pod, None) for pod in several))
-        parts.queue.failed(ident, self._now())
+        parts.queue.failed(ident, self._elapsed())
         parts.notices.count("observed")
 
 

@@ -200,7 +200,7 @@ class PlansInForce:
         if found is not None and found.unschedulable:
             self._avoid(one, found.unschedulable)
         self._forget(one)
-        pause = parts.queue.failed(one.group, parts.clock.now())
+        pause = parts.queue.failed(one.group, parts.clock.monotonic())
         parts.wake((one.group,))
         slot = next(iter(one.slots.values()))
         parts.notices.failed(slot.pod, why)

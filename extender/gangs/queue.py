@@ -31,7 +31,7 @@ class Waiting:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Attempt:
-    """What became of the plans of a group."""
+    """What became of the plans of a group; its moments are on the monotonic clock."""
 
     failures: int
     """In a row."""

@@ -365,3 +365,15 @@ async def test_members_are_not_nudged_while_kube_scheduler_tries_others(server):
         await stage.until(lambda: stage.nudged("a"), scheduling=False)
         assert len(stage.nudged("a")) == 1
         await stage.until(lambda: stage.bound("a") == 6)
+
+
+async def test_a_clock_that_is_set_back_keeps_no_gang_from_being_planned():
+    server = gang_stage.GangServer()
+    gang_stage.nodes(server, 1)
+    async with gang_stage.opened(server) as stage:
+        stage.gang("a", 4)
+        await stage.until(lambda: stage.conditions("a"))
+        stage.time.jump(-3600.0)
+        gang_stage.nodes(server, 2)
+        await stage.rest(60.0)
+        assert stage.bound("a") == 4
