@@ -254,8 +254,13 @@ def due_in(
     if waiter.woken():
         return math.inf
     longer: float = min(pause * 2 ** min(waiter.wakings, 10), max(_LONGEST_PAUSE, pause))
-    tried = 0.0 if at_once else pause - (now - waiter.tried_at)
-    return max(tried, longer - (now - waiter.woken_at), 0.0)
+    tried = 0.0 if at_once else pause - _since(waiter.tried_at, now)
+    return max(tried, longer - _since(waiter.woken_at, now), 0.0)
+
+
+def _since(moment: float, now: float) -> float:
+    """Return how long ago a moment was; one that is to come was before the clock was set back."""
+    return now - moment if moment <= now else math.inf
 
 
 def freed(

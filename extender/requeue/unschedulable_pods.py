@@ -198,6 +198,8 @@ class UnschedulablePods:
             asked_at=attempt.members,
             tries=known.tries + 1,
             fits_since=0.0,
+            # The wall clock may have been set back since.
+            woken_at=min(known.woken_at, now),
             nominated="",
             passed_over=passed_over,
         )

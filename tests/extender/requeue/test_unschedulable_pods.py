@@ -48,6 +48,18 @@ def test_attempts_add_up_until_a_pod_was_woken_in_vain(waits, asks, picture):
     assert not waiter.woken()
 
 
+def test_a_clock_that_is_set_back_lets_no_pod_wait_for_it(waits, asks):
+    waits.refused(asks["a"], rows(1), 7200.0)
+    (waiter,) = waits
+    assert queueing_hints.due_in(waiter, 2.0, 7201.0) == 1.0
+    assert queueing_hints.due_in(waiter, 2.0, 3600.0) == 0.0
+    waits.woken(waiter, 7210.0)
+    waits.refused(asks["a"], rows(1), 3601.0)
+    (waiter,) = waits
+    assert 0.0 < queueing_hints.due_in(waiter, 2.0, 3602.0) <= 4.0
+    assert queueing_hints.due_in(waiter, 2.0, 3606.0) == 0.0
+
+
 def test_what_is_noted_about_a_pod_ends_with_its_next_attempt(waits, asks):
     waits.refused(asks["a"], rows(1), 10.0)
     (before,) = waits
