@@ -18,8 +18,11 @@ class Requirement:
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Labels) -> bool:
-        """Tell whether labels satisfy the requirement."""
-        return selectors.satisfied(labels.get(self.key), self.operator, self.values)
+        """Tell whether labels satisfy the requirement; none do where its operator is not known."""
+        try:
+            return selectors.satisfied(labels.get(self.key), self.operator, self.values)
+        except selectors.SelectorError:
+            return False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -316,3 +316,13 @@ def test_members_beyond_what_a_gang_needs_leave_room_for_the_other_gangs_of_its_
     placed = sorted(one.pod.name for one in found.placements)
     assert placed == ["a-0", "b-0", "b-1", "b-2"]
     assert len(found.left) == 4
+
+
+def test_an_operator_that_is_not_known_matches_no_node(cluster):
+    """As of a Kubernetes that is newer than this extender."""
+    cluster.nodes(2)
+    rule = {"matchExpressions": [{"key": "zone", "operator": "Near", "values": ["a"]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [rule]}}
+    found = cluster.plan(cluster.gang("a", 2, affinity={"nodeAffinity": required}))
+    assert isinstance(found, planner.Refused)
+    assert cluster.plan(cluster.gang("b", 2)).placements
