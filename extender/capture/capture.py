@@ -250,25 +250,41 @@ class Captures:
 
         Returns why that is not known, empty where it is.
         """
-        wanted, parts = held.target, self._parts
+        wanted = held.target
         try:
-            async with supervise.deadline(parts.clock, parts.read_seconds):
-                raw = await parts.client.patch(
-                    _KIND, wanted.name, plan.fence(wanted, parts.new_id())
-                )
-        except (errors.NotFound, errors.Conflict):
-            # It is gone, or another one has its name: nothing can place it any more.
-            self._release(held)
-            return ""
+            raw = await self._fenced(wanted)
         except (errors.KubeError, TimeoutError) as error:
             return (
                 f"whether Reservation {wanted.name} was placed on {held.node} is not known: {error}"
             )
+        if raw is None:
+            # It is gone, or another one has its name: nothing can place it any more.
+            self._release(held)
+            return ""
         if plan.node(raw) == held.node:
             self._placed(held, raw)
         else:
             self._release(held)
         return ""
+
+    async def _fenced(self, wanted: plan.Target) -> dict[str, Any] | None:
+        """Make a status fail that may still be on its way; return the Reservation, if it is there.
+
+        A conflict is that of another uid, or of an object that others write all the time.
+        """
+        parts = self._parts
+        try:
+            async with supervise.deadline(parts.clock, parts.read_seconds):
+                return await parts.client.patch(
+                    _KIND, wanted.name, plan.fence(wanted, parts.new_id())
+                )
+        except errors.NotFound:
+            return None
+        except errors.Conflict:
+            present = await self._access.get(_KIND, wanted.name)
+            if present is not None and plan.uid(present) == wanted.uid:
+                raise
+            return None
 
     async def _concluded(self, held: plan.Capture, pod: records.PodRecord, error: str) -> str:
         """Return the answer once it is known what became of a write."""

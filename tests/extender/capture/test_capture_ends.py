@@ -5,6 +5,7 @@ import pytest
 from api import resources
 from api.koordinator import scheduling
 from extender.state.reservations import reservation_claims
+from kube.client import errors
 from kube.informers import store
 from tests.extender.capture import capture_stage
 
@@ -88,3 +89,20 @@ async def test_one_that_was_placed_and_cannot_be_read_any_more_keeps_what_it_hel
     assert world.counted() == "n1"
     await world.binder.captures.sweep_once()
     assert world.counted() == "n1"
+
+
+async def test_one_that_others_write_all_the_time_is_held_until_it_is_known_to_be_placed(world):
+    """An API server answers a conflict after some tries of its own, also without a version."""
+
+    def contended():
+        raise errors.Conflict(409, message="the object has been modified")
+
+    world.reserve()
+    world.stand_in()
+    world.server.fault = (capture_stage.SECOND, "answer lost")
+    world.server.before[capture_stage.FENCE] = contended
+    assert "is not known" in await world.bind()
+    assert world.node() == world.counted() == "n1"
+    await world.binder.captures.sweep_once()
+    assert world.counted() == "n1"
+    assert world.usable()
