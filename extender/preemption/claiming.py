@@ -76,7 +76,7 @@ class Claims:
     async def give_up(self, pod: records.PodRecord, one: in_flight.Preemption, why: str) -> Outcome:
         """Keep nothing for a pod any longer, and leave it alone for a while."""
         self.release(one)
-        pause = self.cool.failed(pod.uid, self._parts.clock.now())
+        pause = self.cool.failed(pod.uid, self._parts.clock.monotonic())
         if one.own:
             self._parts.notices.count("failed")
             self._parts.notices.failed(pod, why)

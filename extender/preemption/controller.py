@@ -173,7 +173,7 @@ class PreemptionController:
         """Plan for a pod that the scheduler has just asked about, and do it."""
         parts, settings = self._parts, self._settings
         mode = self._claims.mode()
-        left = self._claims.cool.left(pod.uid, parts.clock.now())
+        left = self._claims.cool.left(pod.uid, parts.clock.monotonic())
         if mode is switches.Mode.OFF or (left and one is None):
             return Outcome("nothing is preempted now", left or None, changed=False)
         if not self._tried_since(pod, parts.clock.now() - settings.candidate_seconds):
@@ -197,7 +197,8 @@ class PreemptionController:
             parts.notices.planned(found, enforced=False)
             parts.notices.count("observed")
             return Outcome(
-                f"would preempt: {found.sentence()}", self._claims.cool.failed(pod.uid, now)
+                f"would preempt: {found.sentence()}",
+                self._claims.cool.failed(pod.uid, parts.clock.monotonic()),
             )
         return await self._execution.carry_out(pod, self._claimed(pod, found, now), found, one)
 
@@ -221,7 +222,7 @@ class PreemptionController:
             return NOTHING
         if not self._bucket.take(parts.clock.monotonic()):
             return Outcome("too many pods preempt at once", _CROWDED_SECONDS, changed=False)
-        pause = self._claims.cool.failed(pod.uid, now)
+        pause = self._claims.cool.failed(pod.uid, parts.clock.monotonic())
         found = self.plan(waiter, now)
         if isinstance(found, planner.NoPlan):
             return Outcome(f"no pod is preempted: {found.reason}", pause, changed=False)
@@ -251,5 +252,5 @@ class PreemptionController:
         if one is not None:
             return await self._claims.give_up(pod, one, found.reason)
         self._parts.notices.count("no_victims")
-        pause = self._claims.cool.failed(pod.uid, self._parts.clock.now())
+        pause = self._claims.cool.failed(pod.uid, self._parts.clock.monotonic())
         return Outcome(f"no pod is preempted: {found.reason}", pause, changed=False)

@@ -132,7 +132,10 @@ class Preemptions:
 
 
 class CoolDown:
-    """Pods that preempted in vain are left alone, each time for longer; bounded memory."""
+    """Pods that preempted in vain are left alone, each time for longer; bounded memory.
+
+    By the monotonic clock: they must not be left alone for as long as the other one is set back.
+    """
 
     def __init__(self, first: float, longest: float, most: int = _MOST_KEPT) -> None:
         self._first, self._longest, self._most = first, longest, most

@@ -142,7 +142,7 @@ class GangPreemptor:
         one = self.underway.pop(group)
         self._parts.places.release(one.record.places)
         if why:
-            self._cool.failed(group, self._gangs.clock.now())
+            self._cool.failed(group, self._gangs.clock.monotonic())
             self._parts.notices.failed(one.lead, why)
         await self._parts.places.clear(one)
 
@@ -172,7 +172,7 @@ class GangPreemptor:
         priority = min(one.pod.requirements.priority for one in wanted.members)
         why = notices.Why(wanted.id, lead, priority, refused.told)
         if self._mode() is switches.Mode.OBSERVE:
-            self._cool.failed(wanted.id, self._gangs.clock.now())
+            self._cool.failed(wanted.id, self._gangs.clock.monotonic())
             self._parts.notices.planned(why, found, enforced=False)
             self._parts.notices.count("observed")
             return False
@@ -185,7 +185,7 @@ class GangPreemptor:
         one = self.underway.get(wanted.id)
         if one is not None and not one.settled:
             return False
-        if one is None and self._cool.left(wanted.id, self._gangs.clock.now()):
+        if one is None and self._cool.left(wanted.id, self._gangs.clock.monotonic()):
             return False
         if await self._parts.doubt():
             return False
@@ -243,7 +243,7 @@ class GangPreemptor:
         if wanted.id in self.underway:
             await self._end(wanted.id, found.reason)
             return
-        self._cool.failed(wanted.id, self._gangs.clock.now())
+        self._cool.failed(wanted.id, self._gangs.clock.monotonic())
         self._parts.notices.count("no_victims")
 
     # -- carry out -----------------------------------------------------------------------------

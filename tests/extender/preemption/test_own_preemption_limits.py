@@ -168,3 +168,21 @@ async def test_a_victim_that_never_leaves_gives_the_place_back_and_is_not_waited
         await world.until(lambda: world.said("high", "PreemptionFailed"))
         assert "it was not placed in time" in world.said("high", "PreemptionFailed")[0]
         assert world.server.evictions == ["low-2"]
+
+
+@pytest.mark.parametrize("back", [0.0, 3600.0])
+async def test_a_clock_that_is_set_back_keeps_no_pod_from_preempting(world, back):
+    for number in range(3):
+        world.pod(
+            f"low-{number}", priority=1000, numbers=f"{2 * number},{2 * number + 1}", node="n1"
+        )
+    async with world.extender() as one:
+        await world.filter(one)
+        result = {"result": "no_victims"}
+        await world.until(lambda: one.registry.value("koord_extender_preemptions_total", result))
+        world.time.jump(-back)
+        world.fill()
+        for _ in range(30):
+            await world.filter(one)
+            await world.time.advance(5.0)
+        assert world.server.evictions == ["low-2"]
