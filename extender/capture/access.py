@@ -54,3 +54,22 @@ class Access:
             return None
         except TimeoutError as error:
             raise errors.Unreachable(f"{resource.plural} {name}: no answer in time") from error
+
+    async def fenced(self, wanted: plan.Target, attempt: str) -> dict[str, Any] | None:
+        """Make a status fail that may still be on its way; return the Reservation, if it is there.
+
+        A conflict is that of another uid, or of an object that others write all the time.
+        """
+        kind, name = resources.RESERVATIONS, wanted.name
+        try:
+            async with supervise.deadline(self.clock, self.seconds):
+                return await self.client.patch(kind, name, plan.fence(wanted, attempt))
+        except errors.NotFound:
+            return None
+        except errors.Conflict:
+            present = await self.get(kind, name)
+            if present is not None and plan.uid(present) == wanted.uid:
+                raise
+            return None
+        except TimeoutError as error:
+            raise errors.Unreachable(f"{kind.plural} {name}: no answer in time") from error

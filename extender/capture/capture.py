@@ -20,7 +20,7 @@ from kube.client import errors, wire
 from kube.controllers import recorder
 from kube.informers import store
 from process.runtime import clock as clocks
-from process.runtime import metrics, supervise, token_bucket
+from process.runtime import metrics, token_bucket
 
 logger = logging.getLogger(__name__)
 
@@ -252,39 +252,17 @@ class Captures:
         """
         wanted = held.target
         try:
-            raw = await self._fenced(wanted)
-        except (errors.KubeError, TimeoutError) as error:
+            raw = await self._access.fenced(wanted, self._parts.new_id())
+        except errors.KubeError as error:
             return (
                 f"whether Reservation {wanted.name} was placed on {held.node} is not known: {error}"
             )
-        if raw is None:
-            # It is gone, or another one has its name: nothing can place it any more.
-            self._release(held)
-            return ""
-        if plan.node(raw) == held.node:
+        # Where it is gone, or another one has its name, nothing can place it any more.
+        if raw is not None and plan.node(raw) == held.node:
             self._placed(held, raw)
         else:
             self._release(held)
         return ""
-
-    async def _fenced(self, wanted: plan.Target) -> dict[str, Any] | None:
-        """Make a status fail that may still be on its way; return the Reservation, if it is there.
-
-        A conflict is that of another uid, or of an object that others write all the time.
-        """
-        parts = self._parts
-        try:
-            async with supervise.deadline(parts.clock, parts.read_seconds):
-                return await parts.client.patch(
-                    _KIND, wanted.name, plan.fence(wanted, parts.new_id())
-                )
-        except errors.NotFound:
-            return None
-        except errors.Conflict:
-            present = await self._access.get(_KIND, wanted.name)
-            if present is not None and plan.uid(present) == wanted.uid:
-                raise
-            return None
 
     async def _concluded(self, held: plan.Capture, pod: records.PodRecord, error: str) -> str:
         """Return the answer once it is known what became of a write."""

@@ -68,8 +68,8 @@ class GangController:
         self._sayings = sayings.Sayings(parts)
         self._exchanges = exchanges.Exchanges(parts, self.plans)
         self._interruptions = interruptions.Interruptions(parts, self.plans, settings)
-        self._freed = False
-        self._told_at = -math.inf
+        self._freed, self._told_at = False, -math.inf
+        self._elapsed = parts.clock.monotonic  # of the queue, also where the other one is set back
         parts.notices.watch(lambda: float(len(parts.queue)), lambda: float(len(self.plans)))
 
     # -- what happens ------------------------------------------------------------------------
@@ -124,10 +124,6 @@ class GangController:
 
     def _now(self) -> float:
         return self._parts.clock.now()
-
-    def _elapsed(self) -> float:
-        """Return the time of the queue, which the wall clock would upset where it is set back."""
-        return self._parts.clock.monotonic()
 
     async def step(self) -> None:
         """Look at all gangs once; plan every group that is due."""
