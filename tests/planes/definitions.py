@@ -1,5 +1,6 @@
 """Our kinds on a control plane, for tests that need no whole installation."""
 
+import contextlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -21,8 +22,52 @@ async def serve(api, *kinds):
         if kinds and definition["spec"]["names"]["kind"] not in kinds:
             continue
         await api.call("POST", resources.CRDS.path(), definition)
-        path = resources.CRDS.path(name=definition["metadata"]["name"])
-        await api.wait_until(path, established, raw.PATIENCE)
+        await served(api, definition)
+
+
+async def served(api, definition, patience=raw.PATIENCE):
+    """Wait until the API server serves a kind, which is a moment after its definition says so."""
+    path = resources.CRDS.path(name=definition["metadata"]["name"])
+    await api.wait_until(path, established, patience)
+    group, plural = definition["spec"]["group"], definition["spec"]["names"]["plural"]
+    for version in definition["spec"]["versions"]:
+
+        async def answers(base=f"/apis/{group}/{version['name']}"):
+            listed = (await api.call("GET", base)).body.get("resources", ())
+            known = plural in {one["name"] for one in listed}
+            return known and (await api.call("GET", f"{base}/{plural}")).status == 200
+
+        await raw.eventually(answers, patience)
+
+
+@contextlib.asynccontextmanager
+async def defined(api, *kinds):
+    """The definitions of these resources; what was not defined before is gone afterwards."""
+    names = {one.review_name() for one in kinds}
+    chosen = [one for one in crds.definitions() if one["metadata"]["name"] in names]
+    made = []
+    for definition in chosen:
+        answer = await api.call("POST", resources.CRDS.path(), definition)
+        assert answer.status in (201, 409), answer.message
+        made += [definition["metadata"]["name"]] if answer.status == 201 else []
+    for definition in chosen:
+        await served(api, definition)
+    try:
+        yield
+    finally:
+        for name in made:
+            await removed(api, name)
+
+
+async def removed(api, name):
+    """Delete a definition and wait until it is gone.
+
+    The API server keeps it for as long as it clears away what there is of the kind, and goes on
+    serving that: whoever defined the kind anew would find it there, and lose it a moment later.
+    """
+    path = resources.CRDS.path(name=name)
+    await api.delete(path)
+    await api.wait_until(path, lambda found: found is None)
 
 
 async def store(
@@ -45,6 +90,6 @@ async def store(
 
 
 def established(definition):
-    """Tell whether the API server serves what a definition defines."""
+    """Tell whether the API server has accepted what a definition defines."""
     conditions = (definition or {}).get("status", {}).get("conditions") or []
     return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)

@@ -16,10 +16,9 @@ import sys
 
 import aiohttp
 
-from api import resources
 from process.runtime import clock as clocks
 from simulator.processes import children
-from tests.planes import accounts, raw
+from tests.planes import accounts, definitions, raw
 
 PATIENCE = 60.0
 PROBE = aiohttp.ClientTimeout(total=2)
@@ -128,13 +127,7 @@ async def served(api, documents):
     """Wait until all definitions among these documents are served."""
     for document in documents:
         if document["kind"] == "CustomResourceDefinition":
-            path = resources.CRDS.path(name=document["metadata"]["name"])
-            await api.wait_until(path, _established, PATIENCE)
-
-
-def _established(definition):
-    conditions = (definition or {}).get("status", {}).get("conditions") or ()
-    return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
+            await definitions.served(api, document, PATIENCE)
 
 
 async def pod_of(api, namespace, component):

@@ -11,7 +11,7 @@ from cli.dev import all_in_one
 from extender import settings as extender_settings
 from kube.client import access as accesses
 from process.runtime import clock as clocks
-from tests.planes import chart, node, raw
+from tests.planes import chart, definitions, node, raw
 
 NODE = "real-1"
 NAMESPACE = "on-a-real-node"
@@ -247,8 +247,7 @@ async def install(api, image):
         await apply(api, document)
     for document in kept:
         if document["kind"] == "CustomResourceDefinition":
-            path = resources.CRDS.path(name=document["metadata"]["name"])
-            await api.wait_until(path, _established, PATIENCE)
+            await definitions.served(api, document, PATIENCE)
     for name, value in PRIORITIES.items():
         body = {"metadata": {"name": name}, "value": value, "preemptionPolicy": "Never"}
         await api.post("/apis/scheduling.k8s.io/v1/priorityclasses", body)
@@ -274,11 +273,6 @@ def rolled_out(found):
     status = found.get("status", {})
     seen = status.get("observedGeneration") == found["metadata"]["generation"]
     return seen and status.get("updatedNumberScheduled") == status.get("numberReady") == 1
-
-
-def _established(definition):
-    conditions = (definition or {}).get("status", {}).get("conditions") or ()
-    return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
 
 
 @contextlib.asynccontextmanager

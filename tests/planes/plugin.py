@@ -6,16 +6,14 @@ import pathlib
 
 import pytest
 import pytest_asyncio
-import yaml
 
 from api import resources
 from simulator.processes import credentials
 from tests.e2e import binaries as builds
-from tests.planes import admission, raw, real, scripted, simulated, world
+from tests.planes import admission, definitions, raw, real, scripted, simulated, world
 from tests.planes import kubectl as kubectls
 
 SWITCH = "KOORD_E2E"
-CRDS = pathlib.Path(__file__).parents[2] / "deploy" / "crds"
 E2E_TIMEOUT = 120
 # Folders whose tests share one plane, so their tests share one event loop.
 FOLDERS = ("e2e", "scenarios")
@@ -112,23 +110,9 @@ async def here(plane, api):
 @pytest_asyncio.fixture(loop_scope="session")
 async def watched(here):
     """The definitions of what an extender watches; it would wait for them for some seconds."""
-    path = resources.CRDS.path()
     kinds = (resources.NODE_METRICS, resources.SCHEDULE_EXPLANATIONS)
-    made = []
-    for kind in kinds:
-        document = yaml.safe_load((CRDS / f"{kind.group}_{kind.plural}.yaml").read_text())
-        answer = await here.api.call("POST", path, document)
-        assert answer.status in (201, 409), answer.message
-        made += [document["metadata"]["name"]] if answer.status == 201 else []
-    for kind in kinds:
-
-        async def served(kind=kind):
-            return (await here.api.call("GET", kind.path())).status == 200
-
-        await raw.eventually(served, raw.PATIENCE)
-    yield
-    for name in made:
-        await here.api.delete(f"{path}/{name}")
+    async with definitions.defined(here.api, *kinds):
+        yield
 
 
 @pytest_asyncio.fixture(loop_scope="session")

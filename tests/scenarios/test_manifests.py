@@ -5,7 +5,7 @@ import pathlib
 import pytest
 import pytest_asyncio
 
-from tests.planes import manifests, raw
+from tests.planes import definitions, manifests, raw
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -28,13 +28,11 @@ async def admin(plane):
         mine = [crd for crd, answer in zip(crds, answers, strict=True) if answer.status == 201]
         try:
             for crd in crds:
-                await client.wait_until(f"{DEFINITIONS}/{crd['metadata']['name']}", established)
-            for crd in crds:
-                await raw.eventually(served(client, crd))
+                await definitions.served(client, crd)
             yield client
         finally:
             for crd in mine:
-                await client.delete(f"{DEFINITIONS}/{crd['metadata']['name']}")
+                await definitions.removed(client, crd["metadata"]["name"])
 
 
 CLASSES = {
@@ -44,24 +42,6 @@ CLASSES = {
     if doc["kind"] == "PriorityClass"
 }
 """The classes that are brought along, with the values that they have there."""
-
-
-def established(crd):
-    conditions = crd["status"].get("conditions") or []
-    return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
-
-
-def served(client, crd):
-    spec = crd["spec"]
-
-    async def check():
-        answers = [
-            await client.call("GET", f"/apis/{spec['group']}/{v['name']}/{spec['names']['plural']}")
-            for v in spec["versions"]
-        ]
-        return all(answer.status == 200 for answer in answers)
-
-    return check
 
 
 class Installer:

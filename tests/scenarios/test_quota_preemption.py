@@ -2,19 +2,16 @@
 
 import contextlib
 import json
-import pathlib
 
 import pytest_asyncio
-import yaml
 
 from api import names, resources
 from extender import app
 from extender.settings import Settings
 from kube.client import access as accesses
 from process.runtime import clock as clocks
-from tests.planes import raw
+from tests.planes import definitions, raw
 
-CRDS = pathlib.Path(__file__).parents[2] / "deploy" / "crds"
 KIND = resources.ELASTIC_QUOTAS
 FULL = "Insufficient quotas"
 
@@ -22,21 +19,8 @@ FULL = "Insufficient quotas"
 @pytest_asyncio.fixture(loop_scope="session")
 async def quotas(here, watched):
     """The definitions of ElasticQuota are there before an extender starts."""
-    made = []
-    for kind in resources.QUOTA_RESOURCES:
-        document = yaml.safe_load((CRDS / f"{kind.group}_{kind.plural}.yaml").read_text())
-        answer = await here.api.call("POST", resources.CRDS.path(), document)
-        assert answer.status in (201, 409), answer.message
-        made += [document["metadata"]["name"]] if answer.status == 201 else []
-    for kind in resources.QUOTA_RESOURCES:
-
-        async def served(kind=kind):
-            return (await here.api.call("GET", kind.path())).status == 200
-
-        await raw.eventually(served, raw.PATIENCE)
-    yield
-    for name in made:
-        await here.api.delete(f"{resources.CRDS.path()}/{name}")
+    async with definitions.defined(here.api, *resources.QUOTA_RESOURCES):
+        yield
 
 
 @contextlib.asynccontextmanager
