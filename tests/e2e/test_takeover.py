@@ -55,7 +55,7 @@ async def test_the_leading_pair_dies_in_the_middle_of_its_binds(stage):
 
     # Nobody has told it of the pods that the first one bound: it says so instead of guessing.
     assert await raw.eventually(refused, PATIENCE) >= 1
-    assert stage.bindings(new.user) == []
+    assert await stage.bindings(new.user) == []
     # Kinds that this API server does not serve are asked for from time to time.
     calls = [one for one in new.uplink.calls[asked:] if not one.path.endswith("/podgroups")]
     first = calls[0]
@@ -65,8 +65,8 @@ async def test_the_leading_pair_dies_in_the_middle_of_its_binds(stage):
     told.set()
     everyone = ("done-0", "done-1", *unsent, *unheard, "late-0", "late-1")
     await stage.all_bound(*everyone)
-    assert sorted(stage.bindings(old.user)) == ["done-0", "done-1", *unheard]
-    assert sorted(stage.bindings(new.user)) == ["late-0", "late-1", *unsent]
+    assert sorted(await stage.bindings(old.user)) == ["done-0", "done-1", *unheard]
+    assert sorted(await stage.bindings(new.user)) == ["late-0", "late-1", *unsent]
     await stage.create("whale")
     await stage.refused("whale", f"Insufficient {names.BATCH_CPU}", timeout=PATIENCE)
     await stage.sound(new)
@@ -105,5 +105,5 @@ async def test_a_pair_that_stood_still_for_longer_than_its_lease_writes_nothing_
     assert not (await stage.api.get(stage.path("pods", "low")))["spec"].get("nodeName")
     await stage.remove("high")
     assert await stage.all_bound("low") == [small]
-    assert sorted(stage.bindings(new.user)) == ["free", "high", "low"]
+    assert sorted(await stage.bindings(new.user)) == ["free", "high", "low"]
     await stage.sound(new)

@@ -184,14 +184,26 @@ class Stage(world.World):
         """What the API server was asked since this test began."""
         return audit.read(self.plane.binaries.audit_log, self._since)
 
-    def bindings(self, user):
-        """The pods of this test that a user was allowed to bind."""
-        return [
-            call.name
-            for call in self.calls()
-            if (call.user, call.subresource, call.code) == (user, "binding", 201)
-            and call.namespace == self.namespace
-        ]
+    async def bindings(self, user):
+        """The pods of this test that a user was allowed to bind.
+
+        A pod has its node, and watches tell of that, a moment before the log has the answer.
+        """
+
+        def bound():
+            return [
+                call
+                for call in self.calls()
+                if (call.namespace, call.subresource, call.code) == (self.namespace, "binding", 201)
+            ]
+
+        async def written():
+            pods = (await self.api.get(self.path("pods")))["items"]
+            placed = {pod["metadata"]["name"] for pod in pods if pod["spec"].get("nodeName")}
+            return placed <= {call.name for call in bound()}
+
+        await raw.eventually(written, PATIENCE)
+        return [call.name for call in bound() if call.user == user]
 
     async def problems(self, *extenders):
         """What does not hold now, by the API server's objects, its log and the extenders' pages."""
