@@ -72,6 +72,8 @@ async def test_pods_spread_over_nodes_without_a_prioritize_call(here, deciding):
 async def test_the_scheduler_scores_pods_with_preferences_of_their_own(here, deciding):
     await here.node("a")
     await here.node("b")
+    # With one node nobody is asked for scores.
+    await here.heard()
     term = {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "kubernetes.io/hostname"}
     preferred = [{"weight": 1, "podAffinityTerm": term}]
     affinity = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}

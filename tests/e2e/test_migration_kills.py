@@ -124,7 +124,8 @@ class System(migrating.Migrating):
         async def none():
             found = (await self.api.get(KEPT.path()))["items"]
             mine = [one for one in found if self._is_mine(one)]
-            return not any(one["status"].get("phase") != "Succeeded" for one in mine)
+            phases = [one.get("status", {}).get("phase") for one in mine]
+            return all(phase == "Succeeded" for phase in phases)
 
         await raw.eventually(none, PATIENCE)
 

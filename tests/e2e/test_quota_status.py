@@ -10,7 +10,7 @@ from kube.client import access
 from manager import app, settings
 from process.runtime.clock import SystemClock
 from tests import builders
-from tests.planes import definitions, raw
+from tests.planes import definitions, policed, raw
 
 pytestmark = [
     pytest.mark.e2e,
@@ -39,7 +39,7 @@ async def cluster(real_plane):
     async with raw.connected(real_plane.server, real_plane.ca, real_plane.token) as api:
         await definitions.serve(api)
         for space in (HOME, TEAM):
-            await api.call("POST", resources.NAMESPACES.path(), {"metadata": {"name": space}})
+            await policed.namespace(api, space)
         await api.post(resources.NODES.path(), {"metadata": {"name": NODE}})
         amounts = {"cpu": "500", "memory": "500Gi", "pods": "500"}
         status = {"status": {"capacity": amounts, "allocatable": amounts}}

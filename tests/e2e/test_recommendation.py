@@ -11,7 +11,7 @@ from kube.client import access
 from manager import app, settings
 from manager.recommendation import learned as recommended
 from process.runtime.clock import SystemClock
-from tests.planes import definitions, raw
+from tests.planes import definitions, policed, raw
 
 pytestmark = [
     pytest.mark.e2e,
@@ -34,7 +34,7 @@ async def cluster(real_plane):
     """A pod on a node without an agent, and somebody who asks what it should request."""
     async with raw.connected(real_plane.server, real_plane.ca, real_plane.token) as api:
         await definitions.serve(api)
-        await api.call("POST", resources.NAMESPACES.path(), {"metadata": {"name": SPACE}})
+        await policed.namespace(api, SPACE)
         await api.post(resources.NODES.path(), {"metadata": {"name": NODE}})
         containers = [{"name": "app", "image": "i"}, {"name": "side", "image": "i"}]
         pod = {"metadata": {"name": "p", "labels": {"app": "advised"}}}

@@ -1,6 +1,7 @@
 """Who may create stand-ins and write what Reservations hold, on a real API server."""
 
 import copy
+import functools
 
 import pytest
 import pytest_asyncio
@@ -44,7 +45,7 @@ async def installed(real_plane):
         await api.call("POST", CLASSES.path(), {"metadata": {"name": "koord-prod"}, "value": 9500})
         for name, labels in (("plain", {}), ("standing", {names.LABEL_STAND_IN: "r"})):
             body = {"metadata": {"name": name, "labels": labels}, "spec": pod()["spec"]}
-            await api.call("POST", PODS, body)
+            await raw.eventually(functools.partial(stored, api, body))
         raw_reservation = reserved.raw()
         reservation = {**raw_reservation, "metadata": {"name": "guarded"}}
         await api.call("POST", KIND.path(), reservation)
@@ -59,6 +60,11 @@ async def installed(real_plane):
             await policed.remove(api, policed.hook_of_uninstall())
             await api.call("DELETE", f"{RBAC}/clusterroles/reserving")
             await api.call("DELETE", f"{RBAC}/clusterrolebindings/reserving")
+
+
+async def stored(api, body):
+    """Create a pod, once admission knows its priority class; tell whether it is there."""
+    return (await api.call("POST", PODS, body)).status in (201, 409)
 
 
 def pod():

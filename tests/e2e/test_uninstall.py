@@ -55,6 +55,16 @@ class Installed:
                     found[key] = item
         return found
 
+    async def collected(self):
+        """The same, once controllers have taken away what belonged to objects that are gone."""
+
+        async def settled():
+            found = await self.everything()
+            ours = {key: item for key, item in found.items() if is_ours(item)}
+            return None if any(belongs(*one) for one in ours.items()) else found
+
+        return await raw.eventually(settled, PATIENCE)
+
     async def listed(self, path):
         """What is there, as soon as the API server has settled about a new or removed kind."""
 
@@ -159,6 +169,11 @@ async def machine(stack, it, plane, access, folder):
     await it.api.post(resources.PODS.path("default"), body)
 
 
+def belongs(key, item):
+    """Whether an object is there for another one, such as the endpoints of a Service."""
+    return key[0] == "endpoints" or bool(item["metadata"].get("ownerReferences"))
+
+
 def is_ours(item):
     labels = item["metadata"].get("labels") or {}
     return labels.get(names.LABEL_PART_OF) == "koord"
@@ -189,7 +204,7 @@ async def test_afterwards_nothing_of_ours_is_left(it, capsys):
     await it.processes.aclose()
     assert await it.uninstall()
     assert "nothing of it is there any more" in capsys.readouterr().out
-    left = await it.everything()
+    left = await it.collected()
     # What people made, and what shows it, stays.
     kept = {key for key, item in left.items() if is_ours(item)}
     definitions = {key for key in kept if key[0] == "customresourcedefinitions"}
@@ -233,7 +248,7 @@ async def test_a_second_run_finds_nothing_to_do(it, capsys):
 
 async def test_purge_takes_definitions_and_settings_and_nothing_of_others(it):
     assert await it.uninstall(purge=True)
-    left = await it.everything()
+    left = await it.collected()
     # Others have put things into the namespace.
     assert [key for key, item in left.items() if is_ours(item)] == [("namespaces", "", NAMESPACE)]
     definitions = {name for kind, _, name in left if kind == "customresourcedefinitions"}

@@ -182,12 +182,7 @@ async def _prepare(plane, api):
     async with clients.Client(access, clock=clock, user_agent="user") as kube:
         await apply.definitions(kube, clock)
     for name in (NAMESPACE, USERS):
-        # Another file of tests may have left it a moment ago.
-        path = resources.NAMESPACES.path(name=name)
-        await api.wait_until(path, lambda found: not policed.is_leaving(found), PATIENCE)
-        await api.call("POST", resources.NAMESPACES.path(), {"metadata": {"name": name}})
-        account = resources.SERVICE_ACCOUNTS.path(name)
-        await api.call("POST", account, {"metadata": {"name": "default"}})
+        await policed.namespace(api, name)
     await api.call("POST", resources.COLOCATION_PROFILES.path(), PROFILE)
 
 

@@ -260,7 +260,7 @@ class Ganging:
     async def clear(self):
         """Remove what the test has made."""
         for pod in (await self.api.get(self.here.path("pods")))["items"]:
-            await self.here.remove(pod["metadata"]["name"])
+            await self.here.drop(pod["metadata"]["name"])
         for path in self._made:
             await self.api.call("DELETE", path)
         self._made.clear()

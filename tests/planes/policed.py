@@ -79,7 +79,13 @@ def is_leaving(found):
 
 
 async def account(api, where, name):
-    await api.call("POST", resources.SERVICE_ACCOUNTS.path(where), {"metadata": {"name": name}})
+    """Make an account, once admission knows that its namespace is not the one that has left."""
+
+    async def made():
+        path, body = resources.SERVICE_ACCOUNTS.path(where), {"metadata": {"name": name}}
+        return (await api.call("POST", path, body)).status in (201, 409)
+
+    await raw.eventually(made, PATIENCE)
 
 
 async def bind_role(api, where, role, name, kind="ClusterRole"):

@@ -177,7 +177,8 @@ class Reserving:
     async def _bare(self):
         pods = await self.api.get(self.here.path("pods"), labelSelector=names.LABEL_STAND_IN)
         for pod in pods["items"]:
-            await self.here.remove(pod["metadata"]["name"])
+            # The manager removes them as well.
+            await self.here.drop(pod["metadata"]["name"])
         return not pods["items"]
 
     # -- pods --------------------------------------------------------------------------------

@@ -242,7 +242,7 @@ class Teams:
         """Remove what the test has made; its pods first, which use the quotas."""
         pods = await self.api.get(self.here.path("pods"))
         for pod in pods["items"]:
-            await self.here.remove(pod["metadata"]["name"])
+            await self.here.drop(pod["metadata"]["name"])
         for path in reversed(self._made):
 
             async def gone(path=path):

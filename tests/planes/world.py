@@ -156,12 +156,27 @@ class World:
                 return
         raise AssertionError("the scheduler never heard of all nodes")
 
+    async def heard(self):
+        """Wait until the scheduler knows every node of this world: it places a small pod on each.
+
+        It hears of nodes and of pods by two watches, of which either may be behind the other.
+        """
+        for node in self.nodes:
+            selector = {"kubernetes.io/hostname": node}
+            await self.pod("probe", requests={}, nodeSelector=selector)
+            await self.bound("probe")
+            await self.remove("probe")
+
     async def annotate(self, name, **annotations):
         body = {"metadata": {"annotations": annotations}}
         return await self.api.patch(self.path("pods", name), body)
 
     async def remove(self, name):
         await self.api.delete(self.path("pods", name), gracePeriodSeconds="0")
+
+    async def drop(self, name):
+        """Remove a pod that may have left by itself meanwhile."""
+        await self.api.call("DELETE", self.path("pods", name), query={"gracePeriodSeconds": "0"})
 
     async def events(self, name):
         found = await self.api.get(self.path("events", group="events.k8s.io/v1"))

@@ -105,7 +105,8 @@ async def test_a_connection_is_kept_between_calls(here, extender):
     await here.node("a")
     for name in ("one", "two", "three"):
         await here.pod(name)
-        await here.bound(name)
+        # The pod has its node before the scheduler has read the answer to its bind call.
+        await here.told(name, "Scheduled")
     assert len({call.connection for call in extender.of("filter")}) == 1
 
 

@@ -27,6 +27,7 @@ async def test_what_other_tests_left_takes_no_room(here):
 async def test_a_pod_that_fits_nowhere_says_why(here):
     await here.node("a", cpu="1")
     await here.node("b", cpu="1")
+    await here.heard()
     await here.pod("big", requests={"cpu": "2"})
     await here.refused("big", "0/2 nodes are available: 2 Insufficient cpu.")
 
@@ -34,6 +35,7 @@ async def test_a_pod_that_fits_nowhere_says_why(here):
 async def test_each_reason_is_counted(here):
     await here.node("a", cpu="1")
     await here.node("b", memory="1Gi")
+    await here.heard()
     await here.pod("big", requests={"cpu": "2", "memory": "2Gi"})
     await here.refused("big", "0/2 nodes are available: 1 Insufficient cpu, 1 Insufficient memory.")
 
@@ -51,11 +53,15 @@ async def test_a_cordoned_node_is_skipped_and_a_taint_needs_a_toleration(here):
     tainted = await here.node("b")
     await here.api.patch(f"/api/v1/nodes/{cordoned}", {"spec": {"unschedulable": True}})
     taint = {"key": "team", "value": "data", "effect": "NoSchedule"}
-    await here.api.patch(f"/api/v1/nodes/{tainted}", {"spec": {"taints": [taint]}})
+    marked = {"metadata": {"labels": {"team": "data"}}, "spec": {"taints": [taint]}}
+    await here.api.patch(f"/api/v1/nodes/{tainted}", marked)
+    toleration = {"key": "team", "operator": "Equal", "value": "data", "effect": "NoSchedule"}
+    # The scheduler hears of nodes in order: it knows of both changes once it knows the label.
+    await here.pod("chosen", nodeSelector={"team": "data"}, tolerations=[toleration])
+    await here.bound("chosen")
     await here.pod("stranger")
     message = await here.refused("stranger", "1 node(s) were unschedulable")
     assert "1 node(s) had untolerated taint" in message
-    toleration = {"key": "team", "operator": "Equal", "value": "data", "effect": "NoSchedule"}
     await here.pod("insider", tolerations=[toleration])
     assert (await here.bound("insider"))["spec"]["nodeName"] == tainted
 

@@ -52,6 +52,17 @@ async def full(moving):
     return labels, pod["metadata"]["name"], await moving.here.node("b")
 
 
+async def made_anew(moving, pod):
+    """Wait for the pod that a Deployment makes in place of one that leaves; returns its name."""
+
+    async def there():
+        pods = [one["metadata"]["name"] for one in await moving.pods("web")]
+        return [name for name in pods if name != pod]
+
+    (name,) = await raw.eventually(there, PATIENCE)
+    return name
+
+
 async def test_a_pod_of_a_full_quota_moves(moving):
     labels, pod, second = await full(moving)
     await moving.protect("web")
@@ -62,8 +73,7 @@ async def test_a_pod_of_a_full_quota_moves(moving):
     await moving.release("web")
     await moving.says("j", "Eviction", "False", "Evicting")
     # While the old pod ends, it still counts, and its successor waits for that alone.
-    (new,) = await moving.pods("web")
-    await moving.refused(new["metadata"]["name"], "Insufficient quotas")
+    await moving.refused(await made_anew(moving, pod), "Insufficient quotas")
     assert charged(moving, labels) == 2000
     held = await moving.reservation_of("j")
     assert held["status"]["phase"] == "Available"

@@ -6,6 +6,8 @@ import pathlib
 import pytest
 import yaml
 
+from tests.planes import raw
+
 FOLDER = pathlib.Path(__file__).parent.parent.parent / "manifests"
 pytestmark = pytest.mark.timeout(120)
 
@@ -89,14 +91,14 @@ async def test_a_high_priority_pod_takes_the_place_of_one_low_one_of_its_quota(t
     bound = await teams.bound("quota-preemption", "default")
     assert len([name for name in bound if name.startswith("quota-preemption-low")]) == 2
     assert "quota-preemption-high" in bound
+
     # The replacement of the Deployment waits; nobody of another quota was touched.
-    pods = await teams.api.get("/api/v1/namespaces/default/pods")
-    low = [
-        pod["metadata"]["name"]
-        for pod in pods["items"]
-        if pod["metadata"]["name"].startswith("quota-preemption-low")
-    ]
-    (waiting,) = set(low) - set(bound)
+    async def replaced():
+        pods = await teams.api.get("/api/v1/namespaces/default/pods")
+        listed = {pod["metadata"]["name"] for pod in pods["items"]}
+        return {name for name in listed if name.startswith("quota-preemption-low")} - set(bound)
+
+    (waiting,) = await raw.eventually(replaced, raw.PATIENCE)
     sentence = await teams.told(f"/api/v1/namespaces/default/pods/{waiting}")
     assert "quotaName: quota-preemption" in sentence
     assert await teams.bound(outside) == ["bystander-0"]
