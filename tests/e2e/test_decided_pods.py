@@ -11,7 +11,7 @@ from extender import settings as extender_settings
 from kube.client import access as accesses
 from process.http import ports
 from process.runtime import clock as clocks
-from tests.planes import raw
+from tests.planes import raw, restarting
 
 LOCAL = {"host": "127.0.0.1", "linger_seconds": 0.0}
 PATIENCE = 60.0
@@ -35,6 +35,8 @@ async def deciding(plane, tmp_path_factory):
             "server": LOCAL | {"port": port},
             "health": LOCAL | {"port": 0},
             "scheduler": {"config_file": file, "version": "{}.{}".format(*plane.release)},
+            # Nobody tries a pod again that came while the extender was proving its view.
+            "freshness": {"idle_seconds": restarting.ALONE_SECONDS},
         }
     )
     access = accesses.Access(plane.server, plane.ca, accesses.StaticToken(plane.token))

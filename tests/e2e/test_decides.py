@@ -20,7 +20,7 @@ from kube.client import access as accesses
 from kube.client import client as clients
 from process.http import ports
 from process.runtime import clock as clocks
-from tests.planes import raw, scored
+from tests.planes import raw, restarting, scored
 
 # KOORD_DECIDE=N compares more pods that have a choice; clusters are made until there are so many.
 COMPARISONS = int(os.environ.get("KOORD_DECIDE", "8"))
@@ -61,6 +61,8 @@ async def deciding(quiet, folder, profiles, program):
             "server": local | {"port": port},
             "health": local | {"port": 0},
             "scheduler": {"config_file": file, "version": "{}.{}".format(*quiet.release)},
+            # Nobody tries a pod again that came while the extender was proving its view.
+            "freshness": {"idle_seconds": restarting.ALONE_SECONDS},
         }
     )
     clock = clocks.SystemClock()

@@ -23,7 +23,7 @@ from process.configuration import switches
 from process.runtime import clock as clocks
 from process.runtime import metrics, supervise
 from tests.extender import slots
-from tests.planes import gate, raw
+from tests.planes import gate, raw, restarting
 
 NAME = slots.NAME
 CRDS = pathlib.Path(__file__).parents[2] / "deploy" / "crds"
@@ -185,7 +185,12 @@ async def whole(here, name):
     async with gate.opened(plane.server, plane.ca) as uplink:
         access = accesses.Access(uplink.url, tokens=accesses.StaticToken(plane.token))
         chosen = Settings(
-            server=anywhere, health=anywhere, instance=name, plugins={"enabled": ("BatchFit", NAME)}
+            server=anywhere,
+            health=anywhere,
+            instance=name,
+            plugins={"enabled": ("BatchFit", NAME)},
+            # It trusts what it has heard, however long the test takes until it binds.
+            freshness={"idle_seconds": restarting.ALONE_SECONDS},
         )
         async with app.running(chosen, access=access, clock=clocks.SystemClock()) as made:
             await until(lambda: made.health.ready)
