@@ -35,6 +35,9 @@ class Options:
     folder: Path
     """Where generated hosts and journals lie."""
     tick_seconds: float = 1.0
+    step_seconds: float = STEP_SECONDS
+    """How much time passes on generated hosts at once; agents that tick as often as that may on a
+    busy machine look twice between two steps, and see a host then that uses nothing."""
     report: agent_settings.ReportSettings = dataclasses.field(
         default_factory=agent_settings.ReportSettings
     )
@@ -138,7 +141,7 @@ class Fleet:
         """
         before = due = self._clock.monotonic()
         while True:
-            due = max(due + STEP_SECONDS, before)
+            due = max(due + self._options.step_seconds, before)
             await self._clock.sleep(due - before)
             now = self._clock.monotonic()
             self.step(now - before)

@@ -26,6 +26,7 @@ from tests.planes import raw
 
 NODES = ("system-a", "system-b")
 PATIENCE = 60.0
+STEP_SECONDS = 0.25
 NAMESPACE = "system-test"
 PODS = resources.PODS.path(NAMESPACE)
 PROFILE = {
@@ -108,7 +109,9 @@ async def running(real_plane, tmp_path_factory):
             all_in_one.running(all_in_one.Options(folder), access=access, clock=clock)
         )
         report = agent_settings.ReportSettings(interval_seconds=2, aggregate_seconds=8)
-        hosts = fleet.Fleet(fleet.Options(folder / "hosts", report=report), clock)
+        # Time passes between any two looks of an agent, so that a hot node is hot in every report.
+        generated = fleet.Options(folder / "hosts", step_seconds=STEP_SECONDS, report=report)
+        hosts = fleet.Fleet(generated, clock)
         hosts.admit(real_plane.token)
         client = await enter(
             link.connected(
