@@ -1,6 +1,6 @@
 """How fast pods are scheduled that share GPUs, beside the same pods without devices.
 
-python -m benchmarks.scheduling.shared_gpus [--nodes 1000] [--pods 1500] [--rounds 5]
+python -m benchmarks.scheduling.shared_gpus [--nodes 1000] [--pods 1500] [--rounds 5] [--no-stock]
 
 Every node has eight GPUs, and every pod asks for half of one. Both queues are scheduled by the same
 kube-scheduler with our extender, and without it, where such a pod asks for some extended resource:
@@ -84,7 +84,8 @@ async def _given(made: rig.Rig) -> int:
 
 async def _main(arguments: argparse.Namespace) -> None:
     print(f"{figures.machine()}\n{arguments.nodes} nodes of {GPUS} GPUs, {arguments.pods} pods")
-    queues = [(kind, way) for way in (variants.OURS, variants.STOCK) for kind in (PLAIN, SHARED)]
+    ways = (variants.OURS, variants.STOCK) if arguments.stock else (variants.OURS,)
+    queues = [(kind, way) for way in ways for kind in (PLAIN, SHARED)]
     runs: _Runs = {queue: [] for queue in queues}
     async with rig.running(machines(arguments.nodes), layout=layouts.Layout.SHARED) as made:
         await made.create(
@@ -106,19 +107,6 @@ def _show(runs: _Runs) -> None:
             [run.pods_per_second for run in shared], [run.pods_per_second for run in plain],
             f"the same pods without; {_GOAL}",
         ),
-        figures.paired(
-            "devices.shared.stock", "the same by kube-scheduler alone", "1/s",
-            [run.pods_per_second for run in runs[SHARED, variants.STOCK]],
-            [run.pods_per_second for run in runs[PLAIN, variants.STOCK]],
-            "the same pods without",
-        ),
-        figures.paired(
-            "devices.shared.stock.scheduler",
-            "processor time of kube-scheduler alone per pod with half a GPU", "ms",
-            [run.milliseconds["kube-scheduler"] for run in runs[SHARED, variants.STOCK]],
-            [run.milliseconds["kube-scheduler"] for run in runs[PLAIN, variants.STOCK]],
-            "the same pods without",
-        ),
         *(
             figures.paired(
                 figure, f"processor time of {program} per pod with half a GPU", "ms",
@@ -132,6 +120,25 @@ def _show(runs: _Runs) -> None:
             [run.resident for run in shared],
         ),
     )  # fmt: skip
+    if (SHARED, variants.STOCK) in runs:
+        _show_stock(runs[PLAIN, variants.STOCK], runs[SHARED, variants.STOCK])
+
+
+def _show_stock(plain: Sequence[rig.Run], shared: Sequence[rig.Run]) -> None:
+    figures.show(
+        figures.paired(
+            "devices.shared.stock", "the same by kube-scheduler alone", "1/s",
+            [run.pods_per_second for run in shared], [run.pods_per_second for run in plain],
+            "the same pods without",
+        ),
+        figures.paired(
+            "devices.shared.stock.scheduler",
+            "processor time of kube-scheduler alone per pod with half a GPU", "ms",
+            [run.milliseconds["kube-scheduler"] for run in shared],
+            [run.milliseconds["kube-scheduler"] for run in plain],
+            "the same pods without",
+        ),
+    )  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -141,6 +148,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--pods", type=int, default=1500)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--qps", type=int, default=5000)
+    parser.add_argument(
+        "--no-stock", dest="stock", action="store_false", help="leave kube-scheduler alone out"
+    )
     uvloop.run(_main(parser.parse_args(argv)))
 
 
