@@ -1,7 +1,5 @@
 """The thread of the hook server: it listens again, and ends when it is closed."""
 
-import socket
-
 import pytest
 
 from agent.serve import container_events, hook_server
@@ -54,8 +52,7 @@ def test_the_socket_of_a_successor_stays(served, tmp_path):
             assert one.server._thread.is_alive()
     served.server.close()
     served.server._thread.join()
-    with socket.socket(socket.AF_UNIX) as asked:
-        asked.connect(str(tmp_path / "run/hooks.sock"))
+    assert (tmp_path / "run/hooks.sock").is_socket()
     following.server.close()
     following.server._thread.join()
     assert not (tmp_path / "run/hooks.sock").exists()
