@@ -26,6 +26,8 @@ _NUDGE_SECONDS: Final = 2.5
 _BUDGET_SECONDS: Final = 1.0
 """How often is looked whether a pod may leave by now that its budget has spared."""
 _CROWDED_SECONDS: Final = 30.0
+_UNSEEN_SECONDS: Final = 0.2
+"""How often is looked for a pod that the scheduler has heard of before us."""
 _ORPHAN_SECONDS: Final = 5.0
 """After how long a preemption of another process counts as left behind."""
 
@@ -116,6 +118,8 @@ class PreemptionController:
         """Do the next thing for one pod."""
         parts = self._parts
         pod = parts.pods.get(key)
+        if self._is_yet_to_come(key, pod):
+            return Outcome("the watch has yet to show the pod", _UNSEEN_SECONDS, changed=False)
         wanted = self._nudges.pop(key, "")
         if pod is None or pod.node:
             return NOTHING
@@ -123,6 +127,13 @@ class PreemptionController:
             await parts.writes.nudge(pod)
         one = parts.preemptions.get(pod.uid)
         return await self._begin(pod) if one is None else await self._go_on(pod, one)
+
+    def _is_yet_to_come(self, key: str, pod: records.PodRecord | None) -> bool:
+        """Whether the scheduler has asked lately about a pod of this name that we do not know."""
+        waiter = self._parts.waiting.get(key)
+        if waiter is None or (pod is not None and pod.uid == waiter.request.uid):
+            return False
+        return waiter.tried_at > self._parts.clock.now() - self._settings.candidate_seconds
 
     async def _go_on(self, pod: records.PodRecord, one: in_flight.Preemption) -> Outcome:
         parts, now = self._parts, self._parts.clock.now()

@@ -1,5 +1,6 @@
 """When the extender does not preempt, or gives the place back: switches, forged records, time."""
 
+import copy
 import json
 
 import pytest
@@ -186,3 +187,20 @@ async def test_a_clock_that_is_set_back_keeps_no_pod_from_preempting(world, back
             await world.filter(one)
             await world.time.advance(5.0)
         assert world.server.evictions == ["low-2"]
+
+
+@pytest.mark.parametrize("before", [None, "uid-before"], ids=["new", "made anew under its name"])
+async def test_a_pod_that_the_scheduler_knows_first_preempts_once_the_watch_shows_it(world, before):
+    """Watches of two processes tell of a pod at moments of their own."""
+    server, early = world.server, copy.deepcopy(world.high())
+    early["metadata"] |= {"name": "early", "uid": "uid-early"}
+    async with world.extender() as one:
+        if before:
+            server.put("pods", early | {"metadata": early["metadata"] | {"uid": before}})
+            await world.until(lambda: one.feeds.pods.get("default/early"))
+        body = {"Pod": early, "Nodes": None, "NodeNames": ["n1", "n2"]}
+        assert not (await world.call(one, "filter", body))["NodeNames"]
+        await world.time.advance(1.0)
+        assert server.evictions == []
+        server.put("pods", early)
+        await world.until(lambda: server.evictions)
