@@ -108,6 +108,7 @@ async def _running(
         pods = _pods(settings, _kubelet(settings, access, session, kube, clock), kube, store, clock)
         pods.show(figures)
         parts = agent_parts.Parts(settings, clock, watched, pods, figures, enabled)
+        stack.callback(parts.samples.close)
         _recall(parts, figures)
         sender = node_metric_reporter.Reporter(
             kube, clock, settings.node_name, parts.policy, figures

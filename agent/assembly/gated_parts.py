@@ -121,7 +121,7 @@ def samples_of(asked: Asked) -> time_series.Histories:
     ).set_function(lambda: float(bool(blocks.problem)))
     most = (chosen.disk_mebibytes << 20) // disk_series.SAMPLE_BYTES
     made = time_series.Histories(most, most_samples=disk_series.MOST_SAMPLES, make=blocks.series)
-    made.problem = lambda: blocks.problem
+    made.problem, made.close = lambda: blocks.problem, blocks.close
     return made
 
 

@@ -174,6 +174,8 @@ class Histories:
         self._told = self._refusals = 0
         self.problem: Callable[[], str] = lambda: ""
         """Returns why samples are lost where they are kept, empty while none are."""
+        self.close: Callable[[], None] = lambda: None
+        """Gives back what samples are kept in, once nobody asks for any."""
         self.refused = 0
         """Samples that were not taken because there are too many series."""
 

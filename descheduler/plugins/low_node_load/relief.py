@@ -203,13 +203,14 @@ def _scores(phase: Phase, row: int, candidates: Collection[_Candidate]) -> Mappi
     total = sum(weight for _, _, weight in excess)
     if not total:
         return dict.fromkeys((one.pod.uid for one in candidates), 0.0)
-    return {
-        one.pod.uid: sum(
-            weight * _help(one.used.get(name, 0) / above) for name, above, weight in excess
-        )
-        / total
-        for one in candidates
-    }
+    scores: dict[str, float] = {}
+    for one in candidates:
+        found = 0.0
+        # Added one by one: from Python 3.12 on sum() rounds in another way than Go does.
+        for name, above, weight in excess:
+            found += weight * _help(one.used.get(name, 0) / above)
+        scores[one.pod.uid] = found / total
+    return scores
 
 
 def _per_cost(

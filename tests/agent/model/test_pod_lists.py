@@ -10,7 +10,8 @@ from api.kubernetes import core
 
 GOOD = {"metadata": {"name": "good", "uid": "u"}}
 DEEP = '{"metadata":{"name":"deep"},"status":{"containerStatuses":[{"state":'
-DEEP += '{"a":' + "[" * 3000 + "]" * 3000 + "}}]}}"
+# Deeper than any version of Python lets msgspec go.
+DEEP += '{"a":' + "[" * 300_000 + "]" * 300_000 + "}}]}}"
 
 
 def body(*items, meta='{"resourceVersion":"7"}'):

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import orjson
 import pytest
 
@@ -64,10 +65,16 @@ def test_object_that_is_nested_too_deep_is_left_out_alone(
         ends = "}]"
     deep = orjson.Fragment((opening * levels + "0" + ends * levels).encode())
     bad = pod("bad", 4) | {"x": deep}
+    try:
+        msgspec.json.decode(orjson.dumps(bad), type=core.Pod)
+        flaw = ""  # From Python 3.12 on some thousand levels can be read, and are.
+    except RecursionError:
+        flaw = "nested more than 128 levels deep"
     _, items = reader.page(page(pod("a", 3, node="n1"), bad, pod("c", 5, node="n2")))
     assert [item.value for item in items] == ["n1", None, "n2"]
     assert items[1].meta == store.Meta("shop/bad", "uid-bad", 4)
-    assert items[1].flaw == "nested more than 128 levels deep"
+    assert items[1].flaw == flaw
+    assert flaw or levels < 200_000
     told = reader.event(event("MODIFIED", bad))
     assert told == wire.Event(items[1], deleted=False)
     gone = reader.event(event("DELETED", bad))

@@ -6,7 +6,9 @@ with the plug-in.
 
 import collections
 import dataclasses
+import functools
 import math
+import operator
 from typing import Any
 
 import msgspec
@@ -22,6 +24,11 @@ FULL = 100.0
 BANDS = ("koord-free", "koord-batch", "koord-mid", "koord-prod", "")
 CLASSES = ("BE", "LS", "LSR", "LSE")
 NATIVE = {"BestEffort": "BE", "Burstable": "LS", "Guaranteed": "LSR"}
+
+
+def added(numbers):
+    """The sum as the reference rounds it: from Python 3.12 on sum() does that in another way."""
+    return functools.reduce(operator.add, numbers, 0.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,7 +165,7 @@ class Round:
             shares = [
                 getattr(n, used)[r] / n.capacity[r] * 100.0 for n in self.nodes if n.capacity[r]
             ]
-            mean = sum(shares) / len(self.nodes) if self.nodes else 0.0
+            mean = added(shares) / len(self.nodes) if self.nodes else 0.0
             bounds = [min(max(one, 0.0), FULL) for one in (mean - low, mean + high)]
             if low == 0.0:
                 bounds = [FULL, FULL]
@@ -334,7 +341,7 @@ class Round:
             if pod.used is None:
                 return (1, 0.0)
             ratios = {r: pod.used.get(r, 0) / amount for r, amount in excess.items()}
-            total = sum(
+            total = added(
                 weights.get(r, 0) * (ratio if ratio < 1 else 1 + 1 / ratio)
                 for r, ratio in ratios.items()
             )
