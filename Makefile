@@ -38,6 +38,12 @@ TRUSTING_NOBODY := SSL_CERT_FILE=/dev/null SSL_CERT_DIR=/dev/null
 test: $(STAMP) ## Every test that needs neither root, Go, a cluster nor a network; WORKERS=6
 	@$(BIN)/python -m tests.compiling & $(TRUSTING_NOBODY) $(PYTEST) --workers $(WORKERS) tests; status=$$?; wait; exit $$status
 
+.PHONY: test-newest
+test-newest: $(STAMP) ## The same tests on the newest Python of this machine, in .venv-newest
+	@if newest=$$($(BIN)/python -m tests.pythons 2>&1); then \
+	  exec $(MAKE) --no-print-directory test VENV=.venv-newest PYTHON=$$newest; \
+	else echo "not run: $$newest"; fi
+
 .PHONY: vectors
 vectors: $(STAMP) ## The recorded cases of the reference alone; KOORD_VECTORS=DIR reads them from there
 	$(PYTEST) -n 2 --dist worksteal -m vectors tests

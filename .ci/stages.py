@@ -65,7 +65,8 @@ class Outcome:
 def read(text: str) -> tuple[list[Stage], Mapping[str, int]]:
     """Read the stages in their order, and the budgets in minutes."""
     document = tomllib.loads(text)
-    stages = [_stage(name, raw) for name, raw in document["stages"].items()]
+    raws = document["stages"]
+    stages = [_stage(name, raws.get(raw.get("like"), {}) | raw) for name, raw in raws.items()]
     names = {stage.name for stage in stages}
     for stage in stages:
         if stage.beside and stage.beside not in names:

@@ -75,7 +75,7 @@ def test_the_committed_stages_name_targets_that_exist_and_reasons():
     found, budget = stages.read((CI / "stages.toml").read_text())
     targets = re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert [stage.name for stage in found] == [
-        "unit", "browser", "prometheus", "e2e", "node", "host", "host-v2"
+        "unit", "newest", "browser", "prometheus", "e2e", "node", "host", "host-v2"
     ]  # fmt: skip
     for stage in found:
         assert stage.make in targets
@@ -85,6 +85,15 @@ def test_the_committed_stages_name_targets_that_exist_and_reasons():
             re.compile(pattern)
         assert all(skip.why and skip.most > 0 for skip in stage.skips)
     assert budget["warm"] < budget["cold"]
+
+
+def test_a_stage_like_another_may_skip_the_same():
+    found, _ = stages.read((CI / "stages.toml").read_text())
+    unit, newest = found[:2]
+    assert newest.skips == unit.skips != ()
+    assert (newest.make, newest.lacks) == (
+        "test-newest", ("^there is no newer Python on this machine$",)
+    )  # fmt: skip
 
 
 def test_a_stage_beside_one_that_is_not_there_is_refused():
