@@ -4,6 +4,8 @@ import copy
 import json
 
 DEEP = "[" * 5000 + "]" * 5000
+BOTTOMLESS = b"[" * 300_000 + b"]" * 300_000
+"""Deeper than any version of Python lets msgspec go."""
 
 
 def nested(levels):

@@ -222,8 +222,11 @@ class Surveyor:
         self, resource: resources.Resource, page: bytes, read: Callable[[msgspec.Raw], T]
     ) -> Iterator[T]:
         """Yield what is read of the objects of a page; name those that cannot be read."""
-        for raw in wire.RAW_PAGE.decode(page).items or ():
+        found, is_shallow = wire.page(page)
+        for raw in found.items or ():
             try:
+                if is_shallow and wire.is_cut(raw):
+                    raise RecursionError("it is nested too deep")
                 yield read(raw)
             except reading.UNREADABLE:
                 named = reading.either(_Named(), _NAMED.decode, raw).metadata
@@ -235,7 +238,7 @@ class Surveyor:
         while True:
             page = await self._kube.page(clients.Selection(resource), query)
             yield page
-            following = wire.RAW_PAGE.decode(page).metadata.continue_
+            following = wire.page(page)[0].metadata.continue_
             if not following:
                 return
             query["continue"] = following

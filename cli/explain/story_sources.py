@@ -148,7 +148,7 @@ class Sources:
         while True:
             page = await self._kube.page(selection, query)
             yield page
-            following = wire.RAW_PAGE.decode(page).metadata.continue_
+            following = wire.page(page)[0].metadata.continue_
             if not following:
                 return
             query["continue"] = following
@@ -306,7 +306,7 @@ def _page(text: bytes | str) -> dict[str, Any]:
 
 def _each(page: bytes, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
     """Yield the objects of a page of a list that can be read."""
-    for raw in wire.RAW_PAGE.decode(page).items or ():
+    for raw in wire.page(page)[0].items or ():
         found = reading.either(None, decoder.decode, raw)
         if found is not None:
             yield found

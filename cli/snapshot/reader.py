@@ -136,9 +136,10 @@ async def _objects(
     query = {"limit": str(clients.PAGE)}
     resource = selection.resource
     while True:
-        page = wire.RAW_PAGE.decode(await kube.page(selection, query))
+        page, is_shallow = wire.page(await kube.page(selection, query))
         for raw in page.items or ():
-            one = reading.either(None, _reduced, resource, raw)
+            is_whole = not (is_shallow and wire.is_cut(raw))
+            one = reading.either(None, _reduced, resource, raw) if is_whole else None
             if one is None:
                 odd.append(f"{resource.kind} {_name(raw)}")
             else:

@@ -153,6 +153,11 @@ def page(data: bytes) -> tuple[Page[msgspec.Raw], bool]:
         raise errors.Malformed(f"a list is not JSON: {error}") from error
 
 
+def is_cut(raw: msgspec.Raw) -> bool:
+    """Whether an object lost what is nested too deep when the text of its page was made shallow."""
+    return _CUT in bytes(raw)
+
+
 def _meta(name: str, namespace: str, uid: str, version: str) -> store.Meta:
     return store.Meta(f"{namespace}/{name}" if namespace else name, uid, number(version))
 
@@ -272,7 +277,7 @@ class Reader(Generic[T]):
 
     def _item_of_cut(self, raw: msgspec.Raw) -> Item[T]:
         """Read an object out of a text that was made shallow."""
-        return self._flawed(raw, _TOO_DEEP) if _CUT in bytes(raw) else self._item_of_raw(raw)
+        return self._flawed(raw, _TOO_DEEP) if is_cut(raw) else self._item_of_raw(raw)
 
     @staticmethod
     def _flawed(raw: msgspec.Raw, flaw: str) -> Item[T]:

@@ -24,7 +24,7 @@ from cli.install import removal
 from cli.output import terminal
 from cli.view import overview, overview_reader, scorecards, tables
 from tests import builders
-from tests.hostile import DEEP, broken, nested
+from tests.hostile import BOTTOMLESS, DEEP, broken, nested
 from tests.planes import checkups
 
 # The same ones each time; `make fuzz` sends a tenth of KOORD_FUZZ, others each time.
@@ -225,11 +225,11 @@ def test_objects_that_cannot_be_read_are_named_once_and_left_out():
     surveyor = survey.Surveyor(None, None, survey.Options(), lambda _text: None)
     pods = [builders.a_pod(f"p{number}") for number in range(20)]
     pods[7]["spec"]["containers"] = {"not": "a list"}
-    pods[9]["metadata"]["labels"] = nested(5000)
-    page = msgspec.json.encode({"metadata": {}, "items": pods[:9]})
+    pods[9]["spec"]["x"] = orjson.Fragment(BOTTOMLESS)
+    page = orjson.dumps({"metadata": {}, "items": pods})
     found = list(surveyor.each(resources.PODS, page, survey.pod))
-    assert [pod.name for pod in found] == [f"p{n}" for n in range(9) if n != 7]
-    assert surveyor.unreadable == ["Pod default/p7"]
+    assert [pod.name for pod in found] == [f"p{n}" for n in range(20) if n not in (7, 9)]
+    assert surveyor.unreadable == ["Pod default/p7", "Pod default/p9"]
 
 
 def test_no_object_breaks_an_uninstallation(healthy):

@@ -1,5 +1,6 @@
 """Taking a snapshot through the API, and the command that writes and reads files."""
 
+import orjson
 import pytest
 from aiohttp import web
 
@@ -10,6 +11,7 @@ from cli.snapshot import reader
 from kube.client import access, client
 from process.runtime import clock
 from tests import builders
+from tests.hostile import BOTTOMLESS
 
 
 class Plane:
@@ -26,7 +28,8 @@ class Plane:
         metadata = {"resourceVersion": "1"}
         if start + 2 < len(found):
             metadata["continue"] = str(start + 2)
-        return web.json_response({"metadata": metadata, "items": found[start : start + 2]})
+        body = orjson.dumps({"metadata": metadata, "items": found[start : start + 2]})
+        return web.Response(body=body, content_type="application/json")
 
 
 @pytest.fixture
@@ -44,7 +47,8 @@ async def plane():
 async def test_all_pages_are_read_and_what_is_missing_is_named(plane):
     plane.lists = {
         "/api/v1/pods": [builders.a_pod(f"p{i}") for i in range(5)]
-        + [{"metadata": {"name": "odd"}, "spec": 7}],
+        + [{"metadata": {"name": "odd"}, "spec": 7}]
+        + [{"metadata": {"name": "deep"}, "x": orjson.Fragment(BOTTOMLESS)}],
         "/api/v1/nodes": 403,
         resources.ELASTIC_QUOTAS.path(): [{"metadata": {"name": "q", "namespace": "d"}}],
         resources.CONFIG_MAPS.path(names.NAMESPACE): [{"metadata": {"name": "m"}, "data": {}}],
@@ -52,7 +56,7 @@ async def test_all_pages_are_read_and_what_is_missing_is_named(plane):
     async with client.Client(access.Access(server=plane.url), clock=clock.SystemClock()) as kube:
         found = await reader.taken(kube, clock.SystemClock())
     assert [one["metadata"]["name"] for one in found.objects["pods"]] == [f"p{i}" for i in range(5)]
-    assert found.unreadable == ("Pod odd",)
+    assert found.unreadable == ("Pod odd", "Pod deep")
     assert found.unread["nodes"].startswith("403")
     assert found.unread[resources.ELASTIC_QUOTAS_OF_SHORT_GROUP.review_name()] == "not installed"
     assert found.of(resources.ELASTIC_QUOTAS)[0]["apiVersion"].startswith("scheduling.sigs")
