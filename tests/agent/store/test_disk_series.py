@@ -1,5 +1,6 @@
 """Both stores of samples: all in memory, or the older ones on disk."""
 
+import contextlib
 import random
 
 import pytest
@@ -90,9 +91,10 @@ def test_samples_are_kept_over_a_restart(blocks, tmp_path):
         disk.add(CPU, second, float(second), 5000)
     file = checkpoints.SampleFile(tmp_path / "samples")
     assert file.write(checkpoints.pack(disk.kept(), checkpoints.Moment(1e9, 1500.0, "boot")))
-    for again in (on_disk(disk_series.Blocks(tmp_path / "again")), time_series.Histories()):
-        assert file.load(again, checkpoints.Moment(1e9, 1500.0, "boot")) == 1
-        assert list(again.get(CPU).window(0, 1500)) == [float(n) for n in range(1500)]
+    with contextlib.closing(disk_series.Blocks(tmp_path / "again")) as others:
+        for again in (on_disk(others), time_series.Histories()):
+            assert file.load(again, checkpoints.Moment(1e9, 1500.0, "boot")) == 1
+            assert list(again.get(CPU).window(0, 1500)) == [float(n) for n in range(1500)]
 
 
 def test_nothing_is_left_in_the_folder(blocks, tmp_path):
