@@ -175,7 +175,7 @@ class Histories:
         self.problem: Callable[[], str] = lambda: ""
         """Returns why samples are lost where they are kept, empty while none are."""
         self.close: Callable[[], None] = lambda: None
-        """Gives back what samples are kept in, once nobody asks for any."""
+        """Gives back what samples are kept in; none is asked for afterwards."""
         self.refused = 0
         """Samples that were not taken because there are too many series."""
 

@@ -172,7 +172,7 @@ class Writer:
             self._forget(now)
 
     def _forget(self, now: float) -> None:
-        """Forget what is not waited for any more: of objects that are gone nobody asks."""
+        """Forget writes whose echo is overdue: deleted objects are never looked up again."""
         while self._written[first := next(iter(self._written))][1] <= now:
             del self._written[first]
 

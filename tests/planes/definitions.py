@@ -63,7 +63,7 @@ async def removed(api, name):
     """Delete a definition and wait until it is gone.
 
     The API server keeps it for as long as it clears away what there is of the kind, and goes on
-    serving that: whoever defined the kind anew would find it there, and lose it a moment later.
+    serving that: a test that defined the kind anew would find it there, and lose it a moment later.
     """
     path = resources.CRDS.path(name=name)
     await api.delete(path)

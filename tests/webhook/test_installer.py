@@ -316,7 +316,7 @@ async def test_a_certificate_of_somebody_else_is_used_as_it_is(server, kube, clo
 
 @pytest.mark.parametrize("lost", ["authority", "folder"])
 async def test_files_that_are_gone_for_a_moment_end_nothing(kube, clock, tmp_path, lost):
-    """Whoever rotates a mounted authority swaps folders; a full disk takes no certificate."""
+    """A mounted authority is rotated by swapping folders; a full disk takes no certificate."""
     file, folder = tmp_path / "ca.crt", tmp_path / "served"
     file.write_bytes(issue.authority("theirs", clock.now()).certificate)
     chosen = {"authority_file": file} if lost == "authority" else {}

@@ -206,6 +206,13 @@ class World:
         found = self.reservation
         return (found or {}).get("status", {}).get("nodeName", "")
 
+    async def in_doubt(self, how):
+        """Bind while the status goes astray and every fence after it fails; the place stays."""
+        self.server.fault = (SECOND, how)
+        self.server.before[FENCE] = lambda: setattr(self.server, "fault", (FENCE, "always"))
+        assert "is not known" in await self.bind()
+        assert self.counted() == "n1"
+
     def counted(self):
         held = self.picture.cluster.claim(IDENT)
         return held.node if held else ""

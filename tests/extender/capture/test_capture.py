@@ -76,12 +76,7 @@ async def test_what_is_not_written_holds_nothing_and_the_next_call_places_it(wor
 async def test_capacity_is_held_until_it_is_known_whether_the_status_was_written(world, how):
     world.reserve()
     world.stand_in()
-    world.server.fault = (capture_stage.SECOND, "late")
-    world.server.before[capture_stage.FENCE] = lambda: setattr(
-        world.server, "fault", (capture_stage.FENCE, "always")
-    )
-    assert "is not known" in await world.bind()
-    assert world.counted() == "n1"
+    await world.in_doubt("late")
     assert "is not known" in await world.bind("n2")
     assert world.counted() == "n1"
     world.server.fault = ("", "")

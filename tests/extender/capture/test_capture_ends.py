@@ -73,12 +73,7 @@ async def test_one_that_was_placed_and_cannot_be_read_any_more_keeps_what_it_hel
     """Its author has changed the template while it was not known whether it was placed."""
     world.reserve()
     world.stand_in()
-    world.server.fault = (capture_stage.SECOND, "answer lost")
-    world.server.before[capture_stage.FENCE] = lambda: setattr(
-        world.server, "fault", (capture_stage.FENCE, "always")
-    )
-    assert "is not known" in await world.bind()
-    assert world.counted() == "n1"
+    await world.in_doubt("answer lost")
     world.server.fault = ("", "")
     spec = world.reservation["spec"] | {"template": {"spec": {"containers": "none"}}}
     world.server.put((resources.RESERVATIONS.plural, "r"), world.reservation | {"spec": spec})

@@ -109,7 +109,7 @@ async def test_what_was_said_is_remembered_within_bounds(writer) -> None:
 
 
 async def test_what_was_written_of_objects_that_are_gone_is_forgotten(writer, clock) -> None:
-    """Nobody asks for them again, and names of Reservations and PodGroups are used once."""
+    """They are never looked up again, and names of Reservations and PodGroups are used once."""
     made, _, _ = writer(*(answer(str(number)) for number in range(100)))
     for number in range(100):
         await made.carry_out(actions.Plan("", (actions.Apply(SLO, f"n{number}", {}),)))
