@@ -38,7 +38,9 @@ def of(pod: core.Pod) -> Reason:
             .partition(" preemption: ")[0]
             .removesuffix(" no new claims to deallocate,")
         )
-        return Reason(_most_frequent(text), text)
+        # One that was let in and found no node may find its quota used up meanwhile.
+        short = _said(pod, names.GATE_QUOTA)
+        return Reason(_most_frequent(text), f"{text} {short}" if short else text)
     return Reason(UNTRIED, f"scheduler {pod.spec.scheduler_name} has not tried it yet")
 
 

@@ -159,18 +159,13 @@ class Teams:
             assert wanted(found), found
 
     async def waiting(self, quota):
-        """Return a pod of a quota without a node, one that its gate holds back where there is one.
-
-        A pod that found no room on nodes may have given its turn to another: its gate stays open,
-        and it says what kube-scheduler says of nodes. Those of one second have no order.
-        """
+        """Return a pod of a quota without a node."""
         found = await self.api.get(
             self.here.path("pods"), labelSelector=f"{names.LABEL_QUOTA_NAME}={quota}"
         )
-        pods = [pod for pod in found["items"] if not pod["spec"].get("nodeName")]
-        return max(pods, key=lambda pod: bool(pod["spec"].get("schedulingGates")))["metadata"][
-            "name"
-        ]
+        return next(
+            pod["metadata"]["name"] for pod in found["items"] if not pod["spec"].get("nodeName")
+        )
 
     async def waits(self, name, saying):
         """Wait until a pod of this test says that it waits for quota; returns the sentence."""

@@ -43,6 +43,7 @@ _OVERTAKES: Final = (
     "{most} pods have overtaken it"
 )
 _UNKNOWN: Final = "quota {quota} does not exist any more; the gate opens soon"
+_OPEN: Final = "{sum}; its gate was opened before, and no node had room for it"
 _TURN: Final = "quota {quota} has room; the gate opens soon"
 
 
@@ -55,6 +56,7 @@ class Hold:
     reason: str
     note: str
     place: int
+    """0 where its gate is open."""
     of: int
     shortage: model.Shortage | None = None
     """None where the quota itself has room."""
@@ -90,6 +92,10 @@ class Line:
     def waiting(self) -> dict[str, int]:
         """Return how many pods wait, by quota."""
         return {name: len(found) for name, found in self._queues.items() if len(found)}
+
+    def unplaced(self) -> set[str]:
+        """Return the quotas of pods that were let in and found no node."""
+        return {name for name, found in self._queues.items() if any(found.unplaced())}
 
     def put(self, pod: LinePod) -> None:
         """Take in a pod, or what it has become."""
@@ -247,6 +253,23 @@ class Holds:
                 told[shape] = self._reason(name, pod)
             reason, note, short = told[shape]
             yield Hold(pod.uid, name, reason, note, place, of, short)
+
+    def unplaced(self, name: str) -> Iterator[Hold]:
+        """Yield what holds the pods of a quota that found no node when they were let in.
+
+        Such a pod withholds nothing. Those are left out that the quota has room for all the same.
+        """
+        if name not in self._look.rooms:
+            return
+        found = self._queues[name]
+        told: dict[queue.Shape, model.Shortage | None] = {}
+        for pod in found.unplaced():
+            shape, use = queue.shape_of(pod), pod.use
+            if shape not in told:
+                told[shape] = self._tree.shortage(name, use.requests, preemptible=use.preemptible)
+            if (short := told[shape]) is not None:
+                note = _OPEN.format(sum=short.text())
+                yield Hold(pod.uid, name, INSUFFICIENT_QUOTA, note, 0, len(found), short)
 
     def _reason(self, name: str, pod: LinePod) -> tuple[str, str, model.Shortage | None]:
         """Return why pods of this shape wait: reason, sentence and shortage."""

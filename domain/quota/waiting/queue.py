@@ -181,6 +181,13 @@ class Queue:
             return None, False
         return max(found.unschedulable.values(), default=None), bool(found.charged)
 
+    def unplaced(self) -> Iterator[LinePod]:
+        """Yield those that were let in, for which the scheduler has found no node."""
+        for fellows in self._fellows.values():
+            for uid in fellows.unschedulable:
+                if uid not in fellows.charged:
+                    yield self.opened[uid]
+
     def preemptible_below(self, priority: int) -> room.Amounts:
         """Return what bound preemptible pods of lower priority request."""
         total = room.Sums()

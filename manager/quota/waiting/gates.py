@@ -110,7 +110,7 @@ class Gates:
         self._looked_at = -math.inf
         self._stale = True
         self._conditions = gates_conditions.Conditions(
-            seen, self._line, pace.conditions, clock, registry
+            seen, self._line, live, pace.conditions, clock, registry
         )
 
     async def run(self, writer: apply.Writer) -> None:

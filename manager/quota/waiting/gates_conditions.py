@@ -3,11 +3,15 @@
 However many wait, the rate of writes is bounded, and gates that open count against it: while many
 pods are let in, few of the others wait long. A condition is written again when its meaning has
 changed, not its figures; places far back change in coarse steps; quotas take turns.
+
+A pod that was let in and found no node withholds nothing, so that others may take what it would
+have used. Then its condition says again that its quota has no room, though its gate stays open.
 """
 
 import dataclasses
 import itertools
 import logging
+import math
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
@@ -18,6 +22,7 @@ from domain.quota.waiting import line
 from kube.client import errors
 from manager.quota import book, objects
 from manager.reconcile import actions, apply
+from process.configuration import switches
 from process.runtime import clock as clocks
 from process.runtime import metrics, token_bucket
 
@@ -54,9 +59,17 @@ class Write(NamedTuple):
     told: objects.Told
 
 
+class Last(NamedTuple):
+    """What was written on a pod last, and when."""
+
+    told: objects.Told
+    at: float = -math.inf
+
+
 def wanted(hold: line.Hold) -> objects.Told:
     """Return the condition of a pod that is held."""
-    return objects.Told(hold.reason, f"{hold.note}; {place(hold.place)}")
+    note = f"{hold.note}; {place(hold.place)}" if hold.place else hold.note
+    return objects.Told(hold.reason, note)
 
 
 def place(number: int) -> str:
@@ -92,17 +105,20 @@ class Conditions:
         self,
         seen: book.Book,
         pods: line.Line,
+        live: switches.Switches,
         pace: Pace,
         clock: clocks.Clock,
         registry: metrics.Registry,
     ) -> None:
         self._book = seen
         self._line = pods
+        self._live = live
         self._pace = pace
         self._clock = clock
         self._bucket = token_bucket.YieldingBucket(clock, pace.per_second, pace.burst)
-        self._told: dict[str, tuple[objects.Told, float]] = {}
+        self._told: dict[str, Last] = {}
         self._open: dict[str, None] = {}
+        """Pods with an open gate whose condition still says that they wait."""
         self._at: tuple[str, int] = ("", 0)
         self._written = registry.counter(
             "koord_quota_conditions_total",
@@ -115,8 +131,10 @@ class Conditions:
         if pod is None:
             self._told.pop(uid, None)
             self._open.pop(uid, None)
-        elif not pod.gated and (uid in self._told or pod.told != objects.NOT_TOLD):
+        elif not pod.gated and self._last(pod).told != objects.NOT_TOLD:
             self._open[uid] = None
+        elif pod.node and pod.told == objects.NOT_TOLD:
+            self._told.pop(uid, None)
 
     def yields(self) -> None:
         """Count a gate that opens: the write that lets a pod in goes before those that report."""
@@ -140,21 +158,29 @@ class Conditions:
 
     def due(self, most: int) -> list[Write]:
         """Return what to write in this round, `most` at once, quotas in turn."""
-        opened = [
-            Write(pod, True, objects.Told(OPENED, ""))
-            for uid in itertools.islice(self._open, (most + 1) // 2)
-            if (pod := self._book.pods.get(uid)) is not None
-        ]
+        holds = self._line.holds(self._book.forest, self._clock.now())
+        short = self._short(holds)
+        opened = itertools.islice(
+            (uid for uid in self._open if uid not in short and uid in self._book.pods),
+            (most + 1) // 2,
+        )
+        found = [Write(self._book.pods[uid], True, objects.Told(OPENED, "")) for uid in opened]
         waiting: dict[str, list[Write]] = {}
-        for hold in self._looked_at():
+        for hold in itertools.chain(short.values(), self._looked_at(holds)):
             write = self._of(hold)
             if write is not None:
                 waiting.setdefault(hold.quota, []).append(write)
-        return [*opened, *itertools.islice(fairness.in_turn(waiting), most - len(opened))]
+        return [*found, *itertools.islice(fairness.in_turn(waiting), most - len(found))]
 
-    def _looked_at(self) -> Iterator[line.Hold]:
+    def _short(self, holds: line.Holds) -> dict[str, line.Hold]:
+        """Return what holds the pods with an open gate for which their quota has no room."""
+        if not self._live.enforces:
+            return {}
+        names = sorted(self._line.unplaced())
+        return {hold.uid: hold for name in names for hold in holds.unplaced(name)}
+
+    def _looked_at(self, holds: line.Holds) -> Iterator[line.Hold]:
         """Yield what holds the pods that are looked at now; goes on where it ended last."""
-        holds = self._line.holds(self._book.forest, self._clock.now())
         listed = sorted(self._line.waiting())
         name, offset = self._at
         left = self._pace.looked_at
@@ -171,24 +197,26 @@ class Conditions:
                 return
         self._at = ("", 0)
 
+    def _last(self, pod: objects.QuotaPod) -> Last:
+        """Return what was written on a pod last; a watch may still show what stood there before."""
+        return self._told.get(pod.uid) or Last(pod.told)
+
     def _of(self, hold: line.Hold) -> Write | None:
         pod = self._book.pods.get(hold.uid)
         if pod is None or self._clock.now() - pod.created_at < self._pace.patience_seconds:
             return None
-        now = self._clock.monotonic()
-        last, at = self._told.get(hold.uid, (pod.told, -self._pace.again_seconds))
-        if now < at + self._pace.again_seconds:
+        last, told = self._last(pod), wanted(hold)
+        if self._clock.monotonic() < last.at + self._pace.again_seconds:
             return None
-        told = wanted(hold)
-        if meaning(last) == meaning(told):
-            return None
-        return Write(pod, False, told)
+        return None if meaning(last.told) == meaning(told) else Write(pod, False, told)
 
     async def _write(self, writer: apply.Writer, write: Write) -> bool:
         """Write a condition; False while the API server is away."""
         pod = self._book.pods.get(write.pod.uid)
-        if pod is None or (not write.available and not pod.gated):
-            return True  # It left, or was let in, meanwhile.
+        if pod is None:
+            return True
+        if not write.available and (pod.node or pod.gated != write.pod.gated):
+            return True  # It was let in, or bound, meanwhile.
         namespace, _, name = pod.key.partition("/")
         patch = actions.PatchPod(namespace, name, body(write, self._clock.now()), "status")
         try:
@@ -209,7 +237,7 @@ class Conditions:
         uid = write.pod.uid
         if write.available:
             self._open.pop(uid, None)
-            self._told.pop(uid, None)
-        elif uid in self._book.pods:
-            self._told[uid] = (write.told, self._clock.monotonic())
-            self.changed(uid, self._book.pods[uid])
+        if (pod := self._book.pods.get(uid)) is not None:
+            told = objects.NOT_TOLD if write.available else write.told
+            self._told[uid] = Last(told, self._clock.monotonic())
+            self.changed(uid, pod)

@@ -60,6 +60,13 @@ def condition(message, kind="PodScheduled", status="False"):
             (f"waits behind {names.GATE_GANG}",) * 2,
             id="condition-that-is-over",
         ),
+        pytest.param(
+            waiting(
+                conditions=[condition("no cpu."), condition("no quota", names.CONDITION_QUOTA)]
+            ),
+            ("no cpu", "no cpu. no quota"),
+            id="no-room-on-nodes-nor-in-the-quota",
+        ),
     ],
 )  # fmt: skip
 def test_reasons(pod, expected) -> None:

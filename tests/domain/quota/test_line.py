@@ -300,6 +300,28 @@ def test_holds_say_what_everybody_waits_for_and_their_place():
     assert "drains for a pod" in holds["promised"].note
 
 
+def test_holds_of_those_who_found_no_node_say_what_their_quota_lacks():
+    pods = [
+        waits("bound", "a", 70, state=BOUND),
+        waits("small", "a", 30, state=OPENED, unschedulable_since=1.0),
+        waits("large", "a", 31, state=OPENED, unschedulable_since=1.0),
+        waits("chosen", "a", 31, state=OPENED, unschedulable_since=1.0, nominated=True),
+        waits("untried", "a", 31, state=OPENED),
+        waits("elsewhere", "b", 10, state=OPENED, unschedulable_since=1.0),
+    ]
+    one = line.Line()
+    for pod in pods:
+        one.put(pod)
+    holds = one.holds(forest_of([A, B], pods), 2.0)
+    assert one.unplaced() == {"a", "b"}
+    (held,) = holds.unplaced("a")
+    assert (held.uid, held.reason, held.place) == ("large", line.INSUFFICIENT_QUOTA, 0)
+    assert held.note == (
+        f"{held.shortage.text()}; its gate was opened before, and no node had room for it"
+    )
+    assert not list(holds.unplaced("b"))
+
+
 def test_a_hostile_number_of_different_requests_is_bounded_and_all_go_in_the_end():
     pods = [waits(f"p{n:05}", "a", n + 1, created_at=n) for n in range(1000)]
     quota = a_quota("a", {}, {"cpu": 2_100_000})

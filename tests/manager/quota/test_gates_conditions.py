@@ -45,6 +45,57 @@ async def test_a_pod_is_told_the_sum_and_its_place_and_that_its_gate_has_opened(
         assert (moved["reason"], moved["lastTransitionTime"]) == (line.WAITING_IN_LINE, since)
 
 
+async def test_a_pod_that_found_no_node_is_told_when_others_have_taken_its_room(plane) -> None:
+    await plane.pod("p0", "team", "2")
+    await plane.pod("p1", "team", "2", later=1)
+    async with plane.manager() as life:
+        await plane.run(3)
+        await plane.delete("used")
+        await plane.run(1)
+        assert plane.open() == ["p0", "p1"]
+        for name in ("p0", "p1"):
+            await plane.unschedulable(name)
+        await plane.run(6)
+        # No room on nodes is no shortage of the quota.
+        assert [plane.condition(name)["status"] for name in ("p0", "p1")] == ["True", "True"]
+        await plane.pod("other", "team", "3", gated=False)
+        await plane.bind("other")
+        await plane.run(6)
+        told = plane.condition("p1")
+        assert (told["status"], told["reason"]) == ("False", line.INSUFFICIENT_QUOTA)
+        assert told["message"] == (
+            "Insufficient quotas, quotaName: team, runtime: cpu:4,memory:3Gi,pods:3, "
+            "used: cpu:3,memory:1Gi,pods:1, pod's request: cpu:2,memory:1Gi,pods:1, "
+            "exceedDimensions: [cpu]; its gate was opened before, and no node had room for it"
+        )
+        written = life.registry.value("koord_quota_conditions_total", {"result": "written"})
+        await plane.run(30)
+        assert plane.condition("p1") == told
+        assert life.registry.value("koord_quota_conditions_total", {"result": "written"}) == written
+        await plane.delete("other")
+        await plane.run(6)
+        assert plane.condition("p1")["status"] == "True"
+        assert plane.condition("p1")["lastTransitionTime"] > told["lastTransitionTime"]
+        await plane.bind("p1")
+        await plane.run(12)
+        assert plane.condition("p1")["status"] == "True"
+
+
+async def test_a_pod_with_an_open_gate_does_not_wait_for_quota_where_gates_hold_none(plane) -> None:
+    await plane.pod("p0", "team", "2", gated=False)
+    await plane.unschedulable("p0")
+    await plane.switch(quota_gates="off")
+    async with plane.manager():
+        await plane.run(12)
+        assert plane.condition("p0") is None
+        await plane.switch(quota_gates="enforce")
+        await plane.run(12)
+        assert plane.condition("p0")["status"] == "False"
+        await plane.switch(quota_gates="off")
+        await plane.run(12)
+        assert plane.condition("p0")["status"] == "True"
+
+
 async def test_other_conditions_stay_and_what_stands_is_not_written_again(plane) -> None:
     await plane.pod("p0", "team", "2")
     async with plane.manager() as life:
