@@ -39,10 +39,12 @@ class Habits(msgspec.Struct, frozen=True):
     interval_seconds: float = 10.0
     fall_back_seconds: float | None = 30.0
     """How long the kubelet is silent before the API server is read; None for never."""
-    first_pause_seconds: float = 60.0
-    """Between two reads of the API server, and after a failed one ..."""
+    pause_seconds: float = 60.0
+    """Between two reads of the API server."""
+    again_seconds: float = 10.0
+    """After a read that failed, or told less than is known, it is read again so soon ..."""
     longest_pause_seconds: float = 600.0
-    """... twice as long each time up to this."""
+    """... and after each further one twice as long up to this."""
 
 
 class Source(Protocol):
@@ -259,8 +261,11 @@ class Pods:
             self._failures, self._fall_back_problem = 0, ""
             self._count(API_SERVER, good=True)
         habits = self._habits
-        pause = habits.first_pause_seconds * 2.0 ** min(self._failures, 10)
-        return min(pause, habits.longest_pause_seconds) * (0.75 + 0.5 * self._chance())
+        pause = habits.pause_seconds
+        if self._failures:
+            again = habits.again_seconds * 2.0 ** min(self._failures - 1, 10)
+            pause = min(again, habits.longest_pause_seconds)
+        return pause * (0.75 + 0.5 * self._chance())
 
     def _believe(self, version: int, pods: tuple[core.Pod, ...]) -> None:
         if version < self._version:

@@ -205,7 +205,11 @@ class Installation:
             ):
                 return word in await answer.text()
 
-        await raw.eventually(told, PATIENCE)
+        try:
+            await raw.eventually(told, PATIENCE)
+        except TimeoutError:
+            said = "\n".join(one.tail() for one in self.nodes.processes[self.pods[component]])
+            raise AssertionError(f"metrics of {component} lack {word}: {said}") from None
 
     async def _start(self, pod, name, command, folder, probe):
         child = await installed.start(self._stack, name, command, folder, probe)

@@ -87,7 +87,7 @@ async def world(tmp_path):
         asked = kubelet_client.Kubelet(
             session, url, kubelet_trust.Trust("off", None, tmp_path / "pin")
         )
-        habits = pod_source.Habits(10.0, 6.0, 12.0, 60.0)
+        habits = pod_source.Habits(10.0, 6.0, 12.0, 4.0, 60.0)
         world.pods = pod_source.Pods(asked, kube, "n", world.clock, habits, chance=lambda: 0.5)
         world.pods.show(world.figures)
         world.start = lambda: world.pods.start(tasks)
@@ -160,13 +160,25 @@ async def test_what_is_believed(world, version, items, status, said, after):
         assert len(world.read) == 3
 
 
+async def test_an_api_server_that_lags_is_read_again_soon(world):
+    world.kubelet = [pod("a")]
+    world.start()
+    await world.until(lambda: world.uids() == ["a"])
+    world.kubelet_status, world.version, world.listed = 401, "4", [pod("b")]
+    await world.until(lambda: "version 4, and 5 is known" in world.pods.problem)
+    world.version = "6"
+    await world.until(lambda: world.uids() == ["b"])
+    assert round(world.read[1][0] - world.read[0][0]) == 4
+    assert len(world.read) == 2
+
+
 async def test_after_failures_the_pauses_grow_to_their_bound(world):
     world.kubelet_status, world.status = 500, 403
     world.start()
-    await world.until(lambda: len(world.read) == 7)
+    await world.until(lambda: len(world.read) == 8)
     moments = [at for at, _ in world.read]
     pauses = [round(b - a) for a, b in itertools.pairwise(moments)]
-    assert pauses == [24, 48, 60, 60, 60, 60]
+    assert pauses == [4, 8, 16, 32, 60, 60, 60]
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.999])
