@@ -133,12 +133,15 @@ async def test_fields_that_koordinator_left_are_told_and_the_remedy_helps(patien
 
 async def test_a_second_writer_is_named(patient):
     path = resources.NODES.path(name=NODES[0])
-    node = await patient.api.get(path)
-    # Of one mind with the manager for now, so nobody writes again and both stay owners.
-    amounts = {names.BATCH_CPU: node["status"]["capacity"][names.BATCH_CPU]}
     claim = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODES[0]}}
-    await claimed(patient, {**claim, "status": {"capacity": amounts}})
-    told = await patient.exactly("neighbour.second-writer")
+
+    async def claims():
+        # Of one mind with the manager, so that both stay owners until it computes another amount.
+        node = await patient.api.get(path)
+        amounts = {names.BATCH_CPU: node["status"]["capacity"][names.BATCH_CPU]}
+        await claimed(patient, {**claim, "status": {"capacity": amounts}})
+
+    told = await patient.exactly("neighbour.second-writer", first=claims)
     assert "rival writes" in told["neighbour.second-writer"].sentence
     await claimed(patient, claim)
     await patient.exactly()

@@ -60,12 +60,14 @@ class Patient:
         rank = findings.Severity.INFO.rank
         return {f.check: f for f in await self.findings() if f.severity.rank > rank}
 
-    async def exactly(self, *wanted):
-        """Examine until just these findings are made; returns them by name."""
+    async def exactly(self, *wanted, first=None):
+        """Examine until just these findings are made, `first` before each time; returns them."""
         told = {}
 
         async def found():
             nonlocal told
+            if first is not None:
+                await first()
             told = await self.told()
             return set(told) == set(wanted)
 
