@@ -15,6 +15,7 @@ from cli.output import answers, terminal
 from cli.rebalancing import drain_plan, drain_progress, live_cluster
 from descheduler.framework import protocols
 from descheduler.migration.plan import jobs
+from descheduler.model import object_projection, objects
 from kube.client import client as clients
 from kube.client import errors
 from process.configuration import explained_error
@@ -129,8 +130,10 @@ class Drain:
         self._chosen, self._kube, self._clock = chosen, kube, clock
         self._live, self._supervisor = live, supervisor
         self._node: str = chosen.node
-        self._created: set[str] = set()
+        self._unseen: set[str] = set()
         """The names of jobs that no watch has shown yet."""
+        self._known: dict[str, objects.Job] = {}
+        """The jobs of this drain, and those that moved a pod of the node before it."""
 
     async def run(self, ttl: float) -> int:
         """Show, ask, cordon, create jobs, and follow them to their end."""
@@ -161,7 +164,9 @@ class Drain:
             terminal.warn(f"note: {note}; the defaults of the descheduler hold")
         fork = await self._live.fork()
         options = drain_plan.Options(arguments, gangs=self._chosen.gangs)
-        return drain_plan.plan(seen, self._node, fork.targets, options)
+        plan = drain_plan.plan(seen, self._node, fork.targets, options)
+        self._known = drain_progress.moving(plan, seen.jobs)
+        return plan
 
     async def _begun(self, plan: drain_plan.Plan, ttl: float) -> bool:
         """Cordon the node and create the jobs, if that is wanted."""
@@ -173,9 +178,11 @@ class Drain:
         now = self._clock.now()
         for line in plan.of(drain_plan.Fate.MOVES):
             body = self._job(line, now, ttl)
-            self._created.add(body["metadata"]["name"])
+            name = body["metadata"]["name"]
+            self._unseen.add(name)
             with contextlib.suppress(errors.AlreadyExists):
-                await self._kube.create(resources.POD_MIGRATION_JOBS, body)
+                made = await self._kube.create(resources.POD_MIGRATION_JOBS, body)
+                self._known[name] = object_projection.job(made)
         return True
 
     def _job(self, line: drain_plan.Line, now: float, ttl: float) -> dict[str, Any]:
@@ -229,19 +236,20 @@ class Drain:
         said, latest = "", self._clock.monotonic() + _ECHO_SECONDS
         while True:
             jobs_now = self._live.picture().jobs
-            self._created -= jobs_now.keys()
-            if self._created and self._clock.monotonic() < latest:
+            self._unseen -= jobs_now.keys()
+            if self._unseen and self._clock.monotonic() < latest:
                 # Until then those of an earlier drain would speak for them.
                 await self._clock.sleep(_LOOK_SECONDS)
                 continue
-            found = drain_progress.progress(jobs_now, self._node, names.LABEL_DRAIN)
+            self._known = drain_progress.followed(self._known, jobs_now, self._node)
+            found = drain_progress.progress(self._known)
             line = drain_progress.bar(found)
             if line != said and found.total:
                 terminal.say(line)
                 said = line
-            if found.total and not found.open:
+            if not found.open:
                 terminal.lines(drain_progress.failures(found))
-                return not found.failed
+                return bool(found.total) and not found.failed
             if self._supervisor.failed.done():
                 self._supervisor.failed.result()
             await self._clock.sleep(_LOOK_SECONDS)

@@ -4,6 +4,9 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+import msgspec
+
+from api import names
 from cli.rebalancing import drain_plan
 from descheduler.model import objects
 
@@ -26,11 +29,44 @@ class Progress:
         return len(self.moved) + len(self.open) + len(self.failed)
 
 
-def progress(jobs: Mapping[str, objects.Job], node: str, label: str) -> Progress:
-    """Return how the jobs are doing by which a node is drained."""
-    own = [job for job in jobs.values() if job.labels.get(label) == node]
+def moving(plan: drain_plan.Plan, jobs: Mapping[str, objects.Job]) -> dict[str, objects.Job]:
+    """Return the open jobs, by name, that already move pods of the node."""
+    pods = [line.pod for line in plan.of(drain_plan.Fate.IS_MOVING)]
+    uids, keys = {pod.uid for pod in pods}, {pod.key for pod in pods}
+    return {
+        name: job
+        for name, job in jobs.items()
+        if job.is_open and (job.spec.pod_ref.uid in uids or job.pod_key in keys)
+    }
+
+
+def followed(
+    known: Mapping[str, objects.Job], jobs: Mapping[str, objects.Job], node: str
+) -> dict[str, objects.Job]:
+    """Return the jobs of a drain, by name, as they are now.
+
+    An open job that has been deleted has failed: nothing moves its pod any more.
+    """
+    gone = {name: _deleted(job) for name, job in known.items() if name not in jobs}
+    own = {
+        name: job
+        for name, job in jobs.items()
+        if name in known or job.labels.get(names.LABEL_DRAIN) == node
+    }
+    return gone | own
+
+
+def _deleted(job: objects.Job) -> objects.Job:
+    if not job.is_open:
+        return job
+    end = {"phase": "Failed", "reason": "Deleted", "message": "its PodMigrationJob was deleted"}
+    return msgspec.structs.replace(job, status=job.status.model_copy(update=end))
+
+
+def progress(jobs: Mapping[str, objects.Job]) -> Progress:
+    """Return how the jobs of a drain are doing."""
     # Of several attempts at one pod the last one counts.
-    last = {job.spec.pod_ref.uid or job.pod_key: job for job in sorted(own, key=_age)}
+    last = {job.spec.pod_ref.uid or job.pod_key: job for job in sorted(jobs.values(), key=_age)}
     found = sorted(last.values(), key=lambda job: job.pod_key)
     return Progress(
         tuple(job for job in found if job.phase == _SUCCEEDED),

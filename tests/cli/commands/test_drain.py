@@ -94,6 +94,56 @@ async def test_jobs_of_an_earlier_drain_do_not_speak_for_those_that_were_just_cr
     assert "2 of 2 pods have moved" in capsys.readouterr().out.splitlines()[-1]
 
 
+class Watched(live_cluster.LiveCluster):
+    """Says once the command has looked at two jobs."""
+
+    def __init__(self, *given):
+        super().__init__(*given)
+        self.has_shown = asyncio.Event()
+
+    def picture(self):
+        seen = super().picture()
+        if len(seen.jobs) == 2:
+            self.has_shown.set()
+        return seen
+
+
+async def run_until_seen(it, ended, *words):
+    """Drain a node, and do something to its jobs once the command has seen them."""
+    clock = clocks.SystemClock()
+    async with supervise.Supervisor("drain") as tasks:
+        live = Watched(it.kube, clock, names.NAMESPACE)
+
+        async def end():
+            await live.has_shown.wait()
+            await ended()
+
+        follows = drain.Drain(arguments(it, *words), it.kube, clock, live, tasks).run(900.0)
+        code, _ = await asyncio.gather(follows, end())
+        return code
+
+
+async def test_the_wait_ends_where_all_jobs_are_deleted_meanwhile(it, capsys):
+    await it.lease(drain.LEASE)
+
+    async def deleted():
+        for job in await it.jobs():
+            await it.kube.delete(JOBS, job["metadata"]["name"])
+
+    assert await run_until_seen(it, deleted, "n1", "--yes") == 1
+    assert "default/web-0 has not moved (Deleted)" in capsys.readouterr().out
+
+
+async def test_pods_that_other_jobs_move_already_are_followed_as_well(it, capsys):
+    await it.lease(drain.LEASE)
+    await run(it, "n1", "--yes", "--no-wait")
+    for job in await it.jobs():
+        unlabelled = {"metadata": {"labels": {names.LABEL_DRAIN: None}}}
+        await it.kube.patch(JOBS, job["metadata"]["name"], unlabelled)
+    assert await run_until_seen(it, lambda: it.ended("Succeeded"), "n1") == 0
+    assert "2 of 2 pods have moved" in capsys.readouterr().out.splitlines()[-1]
+
+
 async def test_run_again_it_finds_the_jobs_that_are_there(it, capsys):
     await it.lease(drain.LEASE)
     assert await run(it, "n1", "--yes", "--no-wait") == 0

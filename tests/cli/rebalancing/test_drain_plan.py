@@ -166,11 +166,20 @@ def drains(*phases):
 def test_progress_counts_the_jobs_of_this_drain():
     jobs = drains("Succeeded", "Succeeded", "Running", "Failed")
     jobs["other"] = builders.job("other", "db-0", phase="Running")
-    found = drain_progress.progress(jobs, "n1", "koord.sh/drain")
+    found = drain_progress.progress(drain_progress.followed({}, jobs, "n1"))
     assert drain_progress.bar(found) == (
         "[##################------] 2 of 4 pods have moved; 1 have not; default/web-2: Why"
     )
     assert list(drain_progress.failures(found)) == ["default/web-3 has not moved (Why): Why"]
+
+
+def test_a_job_that_was_deleted_before_its_end_has_failed():
+    known = drains("Succeeded", "Running")
+    found = drain_progress.progress(drain_progress.followed(known, {}, "n1"))
+    assert [job.pod_key for job in found.moved] == ["default/web-0"]
+    assert list(drain_progress.failures(found)) == [
+        "default/web-1 has not moved (Deleted): its PodMigrationJob was deleted"
+    ]
 
 
 def test_the_last_attempt_at_a_pod_counts():
@@ -179,5 +188,5 @@ def test_the_last_attempt_at_a_pod_counts():
         "a": builders.job("a", "web-0", phase="Failed", labels=label, created=1.0),
         "b": builders.job("b", "web-0", phase="Succeeded", labels=label, created=2.0),
     }
-    found = drain_progress.progress(jobs, "n1", "koord.sh/drain")
+    found = drain_progress.progress(drain_progress.followed({}, jobs, "n1"))
     assert (len(found.moved), len(found.failed)) == (1, 0)
