@@ -4,7 +4,7 @@ The answer comes from the API server's memory and may be older than what is know
 knows the pods that a kubelet runs by itself, from its own files, by their mirrors only.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 import msgspec
@@ -30,7 +30,7 @@ async def listed(kube: client.Client, node: str) -> tuple[int, tuple[core.Pod, .
         found = pod_lists.read(body)
     except pod_lists.ListError as error:
         raise errors.Malformed(f"no list of pods: {error}") from error
-    return wire.number(found.version), tuple(map(own, found.pods))
+    return wire.number(found.version), by_cgroup(found.pods)
 
 
 def newest(pods: Iterable[core.Pod]) -> int:
@@ -49,10 +49,27 @@ def _of_kubelet(pod: core.Pod) -> bool:
     return pod.metadata.annotations.get(_SOURCE, "api") != "api"
 
 
-def own(pod: core.Pod) -> core.Pod:
-    """Return a mirror under the uid that the kubelet has given to what it mirrors."""
-    uid = pod.metadata.annotations.get(_MIRROR)
-    if not uid:
+def by_cgroup(pods: Collection[core.Pod]) -> tuple[core.Pod, ...]:
+    """Return pods by the uids of their cgroups: a mirror under that of what it mirrors.
+
+    Anyone who may create pods can call one a mirror, until the kubelet deletes it. So a mirror
+    never takes the uid of an ordinary pod or of an older mirror.
+    """
+    mirrors: dict[str, core.Pod] = {}
+    for pod in sorted(pods, key=_created):
+        mirrors.setdefault(pod.metadata.annotations.get(_MIRROR, ""), pod)
+    for uid in ("", *(pod.metadata.uid for pod in pods)):
+        mirrors.pop(uid, None)
+    uids = {pod.metadata.uid: uid for uid, pod in mirrors.items()}
+    return tuple(_under(uids.get(pod.metadata.uid), pod) for pod in pods)
+
+
+def _created(pod: core.Pod) -> str:
+    return pod.metadata.creation_timestamp or ""
+
+
+def _under(uid: str | None, pod: core.Pod) -> core.Pod:
+    if uid is None:
         return pod
     metadata = msgspec.structs.replace(pod.metadata, uid=uid)
     return msgspec.structs.replace(pod, metadata=metadata)

@@ -26,9 +26,7 @@ class WatchedPods:
         self.listed: Callable[[], None] = lambda: None
         """Called after every change."""
         fields = f"spec.nodeName={node}"
-        self._store = watched.add(
-            reflector.Projection(resources.PODS, core.Pod, pod_list_client.own, fields=fields)
-        )
+        self._store = watched.add(reflector.whole(resources.PODS, core.Pod, fields=fields))
         self._reflector = watched.members[-1]
         self._pods: tuple[core.Pod, ...] | None = None
         self._store.listen(lambda _change: self._forget())
@@ -37,7 +35,7 @@ class WatchedPods:
     def pods(self) -> tuple[core.Pod, ...]:
         """The present list, the same object until something changes."""
         if self._pods is None:
-            self._pods = tuple(self._store.values())
+            self._pods = pod_list_client.by_cgroup(tuple(self._store.values()))
         return self._pods
 
     @property

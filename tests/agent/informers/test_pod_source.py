@@ -19,6 +19,7 @@ from process.runtime import metrics, supervise
 from tests import loopback, patience
 
 HASH = "5b0cc63f5b0cc63f5b0cc63f5b0cc63f"
+MIRROR = {"kubernetes.io/config.mirror": HASH}
 
 
 def pod(uid, version="5", **annotations):
@@ -235,3 +236,11 @@ def test_the_newest_version_of_pods(version):
     found = json.dumps([pod("a", version), pod("b", "3")])
     decoded = msgspec.json.decode(found, type=list[core.Pod])
     assert pod_list_client.newest(decoded) == (7 if version == "7" else 3)
+
+
+def test_of_two_mirrors_of_one_static_pod_the_older_is_believed():
+    pods = [
+        core.Pod(core.ObjectMeta(uid=uid, creation_timestamp=created, annotations=MIRROR))
+        for uid, created in (("late", "2026-01-02T00:00:00Z"), ("early", "2026-01-01T00:00:00Z"))
+    ]
+    assert [one.metadata.uid for one in pod_list_client.by_cgroup(pods)] == ["late", HASH]

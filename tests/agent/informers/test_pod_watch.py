@@ -78,6 +78,18 @@ async def test_a_static_pod_is_known_by_the_uid_of_its_cgroup(watched):
     assert [one.metadata.uid for one in found.pods] == ["hash-of-the-file"]
 
 
+async def test_no_pod_takes_the_cgroup_of_another_by_calling_itself_its_mirror(watched):
+    plane, found = watched
+    victim = plane.objects.create(resources.PODS, pod("victim"))["metadata"]["uid"]
+    claim = {**MIRROR, "kubernetes.io/config.mirror": victim}
+    own = plane.objects.create(resources.PODS, pod("liar", annotations=claim))["metadata"]["uid"]
+    await until(lambda: len(found.pods) == 2)
+    assert {one.metadata.name: one.metadata.uid for one in found.pods} == {
+        "victim": victim,
+        "liar": own,
+    }
+
+
 async def test_the_kubelet_is_asked_for_nothing(watched):
     _, found = watched
     with pytest.raises(kubelets.KubeletError, match=r"kubelet\.podsFrom is apiServer"):
