@@ -117,25 +117,27 @@ class Proxy:
     async def run(self) -> None:
         """Listen for ever; where that fails, try again."""
         while True:
-            server = _Server(self._handle)
             try:
-                await asyncio.to_thread(_prepare, self._place)
-                await server.start(path=str(self._place.socket))
+                await self._serve()
             except OSError as error:
                 self._unheard = f"{self._place.socket}: {error.strerror or error}"
                 _logger.warning("pod resources are not served reason=%s", self._unheard)
                 await self._clock.sleep(AGAIN_SECONDS)
-                continue
-            made = socket_files.inode(self._place.socket)
-            try:
-                os.chmod(self._place.socket, 0o600)  # noqa: PTH101 - in memory, nothing that blocks
-                self._unheard, self.listening = "", True
-                await asyncio.get_running_loop().create_future()
-            finally:
-                self.listening = False
-                server.close()
-                self._kubelet.close()
-                socket_files.remove(self._place.socket, made)
+
+    async def _serve(self) -> None:
+        server = _Server(self._handle)
+        await asyncio.to_thread(_prepare, self._place)
+        await server.start(path=str(self._place.socket))
+        made = socket_files.inode(self._place.socket)
+        try:
+            os.chmod(self._place.socket, 0o600)  # noqa: PTH101 - in memory, nothing that blocks
+            self._unheard, self.listening = "", True
+            await asyncio.get_running_loop().create_future()
+        finally:
+            self.listening = False
+            server.close()
+            self._kubelet.close()
+            socket_files.remove(self._place.socket, made)
 
     async def _handle(self, path: str, stream: Any) -> None:
         method, outcome = METHODS.get(path, OTHER), REFUSED

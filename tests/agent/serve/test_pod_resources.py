@@ -231,6 +231,25 @@ async def test_the_socket_of_a_successor_stays(world):
     assert not place.socket.exists()
 
 
+async def test_a_successor_that_takes_the_path_while_it_opens_does_not_end_the_agent(world):
+    place = service.Place(world.folder / "kubelet.sock", world.folder / "ours.sock")
+
+    async def take():
+        while not place.socket.exists():  # noqa: ASYNC110 - the very turn in which it is made
+            await asyncio.sleep(0)
+        place.socket.unlink()
+
+    async with supervise.Supervisor("agent") as supervisor:
+        found = latest_findings.Latest()
+        made = service.Proxy(place, None, found, world.clock, supervisor.spawn)
+        supervisor.start("pod resources", made.run)
+        await supervisor.spawn("successor", take())
+        await world.until(lambda: "No such file" in made.problem)
+        await world.clock.advance(service.AGAIN_SECONDS)
+        await world.until(lambda: made.listening)
+        assert made.problem == ""
+
+
 async def test_the_socket_of_the_kubelet_is_never_taken_away(world):
     own = world.folder / "kubelet.sock"
     again = world.folder / "again"
