@@ -217,8 +217,8 @@ class Interceptor:
                     "ContainerStatusRequest", container_id=call.identity, verbose=True
                 )
                 found = await self._status("ContainerStatus", asked)
-                call.container = records.completed_container(call.container, found)
-                self.store.complete_container(call.identity, call.container)
+                told = records.completed_container(call.container, found)
+                call.container = self.store.complete_container(call.identity, call.container, told)
             if call.pod is not None and call.pod.cgroup_parent is None:
                 identity = call.container.pod if call.container is not None else call.identity
                 asked = messages.new(

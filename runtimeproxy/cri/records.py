@@ -58,10 +58,15 @@ class Store:
         if identity in self.pods:
             self.pods[identity] = pod
 
-    def complete_container(self, identity: str, container: Container) -> None:
-        """Take what is known better of a container, unless it has been forgotten meanwhile."""
-        if identity in self.containers:
-            self.containers[identity] = container
+    def complete_container(self, identity: str, before: Container, told: Container) -> Container:
+        """Take what a status tells of a container; return what is known of it now.
+
+        Not where it has been updated meanwhile, which the status may not show, or forgotten.
+        """
+        known = self.containers.get(identity)
+        if known is before:
+            self.containers[identity] = told
+        return known if known is not None and known.resources is not None else told
 
     def forget_pod(self, identity: str) -> None:
         """Forget a pod and its containers."""
@@ -96,7 +101,9 @@ def container_of(request: Any) -> Container:
 
 def updated(known: Container, request: Any) -> Container:
     """Return a container after an UpdateContainerResources of the kubelet."""
-    limits = shown(known, request).SerializeToString(deterministic=True)
+    limits = known.resources
+    if limits is not None:
+        limits = shown(known, request).SerializeToString(deterministic=True)
     annotations = {**known.annotations, **protobuf_schema.texts(request.annotations)}
     return msgspec.structs.replace(known, resources=limits, annotations=annotations)
 

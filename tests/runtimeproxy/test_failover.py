@@ -179,6 +179,45 @@ async def test_containers_that_the_proxy_did_not_create_have_their_hooks_too(wor
     assert messages.read("UpdateContainerResourcesRequest", request).linux.cpu_shares == 999
 
 
+async def updated(world, **linux):
+    name = "UpdateContainerResources"
+    await world.kubelet().cri(name, f"{name}Request", container_id="c7", linux=linux)
+
+
+async def test_a_status_from_before_an_update_does_not_replace_what_the_update_left(world):
+    listed(world)
+    world.hooks.respond(STAGE.PRE_UPDATE_CONTAINER_RESOURCES)
+    world.hooks.register(world.registered)
+    path, overtaken = messages.path("ContainerStatus"), asyncio.Event()
+    told = world.runtime.answers[path]
+
+    async def late(_request):
+        world.runtime.answers[path] = told
+        await overtaken.wait()
+        return told
+
+    world.runtime.answers[path] = late
+    async with world.proxy(), asyncio.TaskGroup() as both:
+        both.create_task(updated(world, cpu_quota=1000))
+        await until(world, lambda: world.runtime.asked("ContainerStatus"))
+        await updated(world, cpuset_cpus="5")
+        overtaken.set()
+    shown = [asked.container_resources for _, asked in world.hooks.requests]
+    assert [(one.cpuset_cpus, one.cpu_quota) for one in shown] == [("5", 0), ("5", 1000)]
+
+
+async def test_an_update_without_a_hook_does_not_hide_what_the_runtime_knows(world):
+    listed(world)
+    world.hooks.respond(STAGE.POST_STOP_CONTAINER)
+    world.hooks.register(world.registered)
+    async with world.proxy():
+        await updated(world, cpu_quota=1000)
+        await world.kubelet().stop("c7")
+        await until(world, lambda: world.hooks.requests)
+    _, asked = world.hooks.requests[0]
+    assert asked.container_resources.cpu_shares == 400
+
+
 async def test_registrations_follow_the_folder_and_a_broken_file_counts_as_before(world):
     changing(world)
     file = world.registered / "koordlet.json"
