@@ -16,6 +16,7 @@ AUDIT_PATH = "/debug/audit"
 EVENTS_PATH = "/events"
 SCORECARD_PATH = "/scorecard"
 USUAL_EVENTS, MOST_EVENTS = 256, 2048
+_LONGEST_NUMBER = 9
 
 
 def pages(
@@ -50,10 +51,11 @@ def pages(
 
     async def show_scorecard(request: web.Request) -> web.Response:
         text = request.query.get("days", str(scorecard.KEEP_DAYS))
-        if not text.isdecimal() or not 0 < int(text[:9]) <= scorecard.KEEP_DAYS:
+        days = _number(text, scorecard.KEEP_DAYS)
+        if days is None:
             said = f"days {text[:40]!r} is not a number of 1 to {scorecard.KEEP_DAYS}\n"
             return web.Response(status=400, text=said)
-        return web.json_response({"days": await asyncio.to_thread(scores.days, int(text))})
+        return web.json_response({"days": await asyncio.to_thread(scores.days, days)})
 
     made = server.health_routes(web.Application(), checks, figures)
     made.router.add_get(AUDIT_PATH, show_audit)
@@ -65,10 +67,17 @@ def pages(
 def _events(request: web.Request, log: audit_log.AuditLog, most: int) -> web.Response:
     """Answer `?size=N&pageToken=T`: newest first; a token that is too old is a conflict."""
     text = request.query.get("size", str(min(USUAL_EVENTS, most)))
-    if not text.isdecimal() or not 0 < int(text[:9]) <= most:
+    size = _number(text, most)
+    if size is None:
         return web.Response(status=400, text=f"size {text[:40]!r} is not a number of 1 to {most}\n")
     try:
-        page = log.page(int(text), request.query.get("pageToken", ""))
+        page = log.page(size, request.query.get("pageToken", ""))
     except audit_log.TokenError as error:
         return web.Response(status=409, text=f"{error}\n")
     return web.json_response({"NextPageToken": page.token, "Events": list(page.events)})
+
+
+def _number(text: str, most: int) -> int | None:
+    """Return a number of 1 to `most`, None for any other text."""
+    number = int(text) if text.isdecimal() and len(text) <= _LONGEST_NUMBER else 0
+    return number if 0 < number <= most else None

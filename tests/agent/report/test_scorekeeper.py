@@ -192,3 +192,18 @@ async def test_the_page_serves_the_latest_days(bench, aiohttp_client, query, sta
         found = (await answered.json())["days"]
         assert [day["date"] for day in found] == ["2023-11-15", "2023-11-14"]
     log.close()
+
+
+@pytest.mark.parametrize(
+    "digits", ["000000001999999", "000000001" + "9" * 5000], ids=["some", "many"]
+)
+@pytest.mark.parametrize(
+    "page", [f"{http_pages.SCORECARD_PATH}?days=", f"{http_pages.EVENTS_PATH}?size="]
+)
+async def test_a_number_of_any_length_is_refused(bench, aiohttp_client, page, digits):
+    log = audit_log.AuditLog(bench.folder / "audit")
+    made = http_pages.pages(health.Health(), bench.figures, bench.loop, log, bench.keeper)
+    answered = await (await aiohttp_client(made)).get(f"{page}{digits}")
+    assert answered.status == 400
+    assert "is not a number of 1 to" in await answered.text()
+    log.close()
