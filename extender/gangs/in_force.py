@@ -104,7 +104,7 @@ class PlansInForce:
 
     def avoided(self) -> Mapping[str, tuple[str, ...]]:
         """Return by uid the nodes on which kube-scheduler has not placed a member."""
-        now = self._parts.clock.now()
+        now = self._parts.clock.monotonic()
         kept = {
             uid: {node: until for node, until in nodes.items() if until > now}
             for uid, nodes in self._avoided.items()
@@ -138,6 +138,8 @@ class PlansInForce:
 
     def _take(self, one: rounds.Round) -> None:
         """Show a plan to plug-ins, with the members that are bound and that it completes."""
+        clock = self._parts.clock
+        one = dataclasses.replace(one, ends_at=clock.monotonic() + one.until - clock.now())
         self.by_group[one.group] = one
         self._groups.update(dict.fromkeys(one.slots, one.group))
         self._changed.add(one.group)
@@ -216,7 +218,7 @@ class PlansInForce:
 
     def _avoid(self, one: rounds.Round, uid: str) -> None:
         """Leave the node out for all members that ask for the same."""
-        failed, until = one.slots[uid], self._parts.clock.now() + _AVOID_SECONDS
+        failed, until = one.slots[uid], self._parts.clock.monotonic() + _AVOID_SECONDS
         for other, slot in one.slots.items():
             if slot.pod.requirements == failed.pod.requirements:
                 self._avoided.setdefault(other, {})[failed.node] = until
@@ -335,4 +337,5 @@ def _facts(
         lambda name: books.cluster.node(name) is not None,
         parts.clock.now(),
         nominating.excuses,
+        parts.clock.monotonic(),
     )

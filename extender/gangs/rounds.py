@@ -5,6 +5,7 @@ Pure values; the controller keeps them, and asks once a second and after every c
 
 import dataclasses
 import enum
+import math
 from collections.abc import Callable, Container, Hashable, Mapping
 
 from extender.gangs.planning import planner
@@ -61,6 +62,8 @@ class Round:
     or that is not known."""
     nominated: frozenset[str] = frozenset()
     """Uids of the members that are nominated before their gates are opened."""
+    ends_at: float = math.inf
+    """As `until`, on the monotonic clock: the wall clock may be set back meanwhile."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -98,6 +101,8 @@ class Facts:
     now: float
     excused: Callable[[Slot], bool] = lambda _: False
     """Whether a member is tried again that kube-scheduler did not place."""
+    elapsed: float = 0.0
+    """On the monotonic clock."""
 
 
 def look(one: Round, facts: Facts) -> Look:
@@ -120,7 +125,7 @@ def look(one: Round, facts: Facts) -> Look:
     if short := _short(one, fates):
         return Look(fates, short)
     waits = next((uid for uid, fate in fates.items() if fate is Fate.WAITING), "")
-    if waits and facts.now >= one.until:
+    if waits and (facts.now >= one.until or facts.elapsed >= one.ends_at):
         return Look(fates, f"{one.slots[waits].pod.key} did not arrive at its node in time")
     # Members that are being bound come or lose their places; Permit holds none for longer.
     return found

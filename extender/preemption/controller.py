@@ -139,7 +139,7 @@ class PreemptionController:
         parts, now = self._parts, self._parts.clock.now()
         if self._claims.mode() is not switches.Mode.ENFORCE:
             return await self._claims.give_up(pod, one, "preemption was switched off")
-        if now >= one.record.until:
+        if in_flight.is_over(one.record.until, one.since, now):
             return await self._claims.give_up(pod, one, "it was not placed in time")
         there = in_flight.present(one.record.victims, parts.books.cluster)
         if not there:
@@ -247,7 +247,7 @@ class PreemptionController:
         """Say who would have to leave for a pod, without any effect."""
         parts, until = self._parts, now + self._settings.longest_seconds
         terms = parts.preemptions.terms(parts.books.cluster, until=until)
-        terms = dataclasses.replace(terms, refused=self._execution.refused(now))
+        terms = dataclasses.replace(terms, refused=self._execution.refused())
         return preview.plan(
             parts.plugins, parts.books.cluster, parts.preemptions, waiter, (terms, now)
         )

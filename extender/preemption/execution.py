@@ -31,9 +31,10 @@ class Execution:
         self._parts, self._claims, self._settings = parts, claims, settings
         self._refused: dict[str, float] = {}
 
-    def refused(self, now: float) -> frozenset[str]:
+    def refused(self) -> frozenset[str]:
         """Return the pods whose eviction was refused lately."""
-        self._refused = {uid: until for uid, until in self._refused.items() if until > now}
+        elapsed = self._parts.clock.monotonic()
+        self._refused = {uid: until for uid, until in self._refused.items() if until > elapsed}
         return frozenset(self._refused)
 
     async def carry_out(
@@ -132,17 +133,17 @@ class Execution:
         What others have left for the pod stays kept for it, also where an earlier process has
         evicted them: else they would have left in vain. It is planned anew until that time is over.
         """
-        parts, settings, now = self._parts, self._settings, self._parts.clock.now()
+        parts, settings, elapsed = self._parts, self._settings, self._parts.clock.monotonic()
         one = parts.preemptions.get(mine.uid) or mine
         reason = f"{victim.pod.key} may not be evicted now: {why}"
         gone = one.evicted
         if earlier is not None:
             gone |= in_flight.begun(earlier, parts.books.cluster)
         if not gone:
-            self._refused[victim.pod.uid] = now + settings.budget_seconds
+            self._refused[victim.pod.uid] = elapsed + settings.budget_seconds
             return await self._claims.give_up(pod, one, reason)
         pause = min(settings.budget_seconds, settings.hold_seconds / _TRIES)
-        self._refused[victim.pod.uid] = now + pause
+        self._refused[victim.pod.uid] = elapsed + pause
         parts.notices.failed(pod, reason)
         since = earlier or one
         until = since.record.until if since.freed_at else one.record.until

@@ -17,6 +17,8 @@ AWAITED: Final = verdicts.Status("node is kept while pods leave it or its quota"
 _MOST_EMPTY: Final = 2
 """How often in a row preemption is put off because a node that was not asked about may do."""
 _MOST_KEPT: Final = 4096
+_CLOCK_STEP_SECONDS: Final = 60.0
+"""By how much the wall clock may be set back without consequences."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -37,6 +39,14 @@ class Preemption:
     spared: bool = False
     """Whether a victim was refused after others had left: it is planned anew while these are kept
     for the pod."""
+
+
+def is_over(until: float, since: float, now: float) -> bool:
+    """Whether a place has been kept for long enough; all by the wall clock.
+
+    One that was set back to before it began would keep it for as much longer.
+    """
+    return now >= until or now < since - _CLOCK_STEP_SECONDS
 
 
 class Preemptions:

@@ -122,7 +122,7 @@ class GangPreemptor:
                 await self._end(group, "")
             elif self._mode() is not switches.Mode.ENFORCE or not self.enabled():
                 await self._end(group, "preemption was switched off")
-            elif now >= one.record.until:
+            elif in_flight.is_over(one.record.until, one.since, now):
                 await self._end(group, "its victims did not leave in time, or others took the room")
             elif not one.settled and self._is_settled(one, now):
                 self.underway[group] = dataclasses.replace(one, settled=True)
@@ -225,8 +225,8 @@ class GangPreemptor:
             await asyncio.sleep(0)
 
     def _terms(self, group: str) -> candidates.Terms:
-        now = self._gangs.clock.now()
-        self._refused = {uid: until for uid, until in self._refused.items() if until > now}
+        now, elapsed = self._gangs.clock.now(), self._gangs.clock.monotonic()
+        self._refused = {uid: until for uid, until in self._refused.items() if until > elapsed}
         one = self.underway.get(group)
         others = (uid for key, each in self.underway.items() if key != group
                   for uid in each.record.victims)  # fmt: skip
@@ -294,7 +294,7 @@ class GangPreemptor:
         self.underway[group] = dataclasses.replace(one, evicted=one.evicted | outcome.accepted)
         if outcome.refused is None:
             return
-        until = self._gangs.clock.now() + self._parts.settings.budget_seconds
+        until = self._gangs.clock.monotonic() + self._parts.settings.budget_seconds
         self._refused[outcome.refused.pod.uid] = until
         gone = len(outcome.accepted)
         already = f"; {gone} pods were evicted before it" if gone else ""

@@ -171,6 +171,15 @@ async def test_a_victim_that_never_leaves_gives_the_place_back_and_is_not_waited
         assert world.server.evictions == ["low-2"]
 
 
+async def test_a_clock_that_is_set_back_keeps_no_place_for_longer(world):
+    async with world.extender() as one:
+        await world.filter(one)
+        await world.until(lambda: world.server.evictions)
+        world.time.jump(-7200)
+        await world.until(lambda: not one.books.nominations, step=1)
+        assert world.time.monotonic() < 120
+
+
 @pytest.mark.parametrize("back", [0.0, 3600.0])
 async def test_a_clock_that_is_set_back_keeps_no_pod_from_preempting(world, back):
     for number in range(3):
