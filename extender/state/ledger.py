@@ -253,6 +253,12 @@ class Ledger:
         if assumed is not None:
             self._assumed[uid] = msgspec.structs.replace(assumed, made_at=made_at, uncertain=False)
 
+    def defer(self, uid: str) -> None:
+        """Let an assumption that could not be looked up come after all others."""
+        assumed = self._assumed.pop(uid, None)
+        if assumed is not None:
+            self._assumed[uid] = assumed
+
     def expired(self, before: float) -> list[Assumption]:
         """Return the assumptions that are uncertain or older than a moment of the clock."""
         return [

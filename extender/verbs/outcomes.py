@@ -110,7 +110,9 @@ class Outcomes:
             except errors.KubeError as error:
                 logger.warning("assumption cannot be checked pod=%s error=%s", placed.key, error)
                 if isinstance(error, errors.Unreachable):
-                    # Nothing is answered now; a refusal concerns this pod alone.
+                    # Either nothing is answered now, or what admits this pod is late: then the
+                    # next pass begins with the others. A refusal concerns this pod alone.
+                    parts.ledger.defer(placed.uid)
                     return
                 continue
             present = parts.ledger.assumptions.get(placed.uid)
