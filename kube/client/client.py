@@ -11,7 +11,7 @@ import orjson
 
 from api import resources
 from kube.client import access as accesses
-from kube.client import errors, transport, wire
+from kube.client import errors, request_parts, transport, wire
 from kube.client import horizon as horizons
 from process.runtime import clock as clocks
 from process.runtime import metrics
@@ -138,7 +138,7 @@ class Client:
         self, resource: resources.Resource, name: str, namespace: str = ""
     ) -> dict[str, Any]:
         """Return one object."""
-        path = resource.path(namespace, name)
+        path = request_parts.path(resource, namespace, name)
         return _object(
             await self._transport.send(transport.Call("GET", path, "get", resource.plural))
         )
@@ -234,7 +234,9 @@ class Client:
         **options: Unpack[WriteOptions],
     ) -> dict[str, Any]:
         """Create an object, or post to the subresource of the named one."""
-        path = resource.path(namespace, name, options.get("subresource", ""))
+        path = resource.path(namespace)
+        if name:
+            path = request_parts.path(resource, namespace, name, options.get("subresource", ""))
         call = transport.Call("POST", path, "create", resource.plural, _query(options))
         return await self._write(call, body)
 
@@ -246,9 +248,8 @@ class Client:
     ) -> dict[str, Any]:
         """Replace an object; its metadata names it and, with a version, guards against races."""
         metadata = body["metadata"]
-        path = resource.path(
-            metadata.get("namespace", ""), metadata["name"], options.get("subresource", "")
-        )
+        namespace, subresource = metadata.get("namespace", ""), options.get("subresource", "")
+        path = request_parts.path(resource, namespace, metadata["name"], subresource)
         call = transport.Call("PUT", path, "update", resource.plural, _query(options))
         return await self._write(call, body)
 
@@ -263,7 +264,7 @@ class Client:
         **options: Unpack[WriteOptions],
     ) -> dict[str, Any]:
         """Change parts of an object; an apply patch needs a field manager."""
-        path = resource.path(namespace, name, options.get("subresource", ""))
+        path = request_parts.path(resource, namespace, name, options.get("subresource", ""))
         verb = "apply" if kind is Patch.APPLY else "patch"
         call = transport.Call("PATCH", path, verb, resource.plural, _query(options))
         if options.get("brief"):
@@ -278,13 +279,13 @@ class Client:
         **options: Unpack[DeleteOptions],
     ) -> None:
         """Delete an object, if wanted only this very one."""
-        path = resource.path(namespace, name)
+        path = request_parts.path(resource, namespace, name)
         call = transport.Call("DELETE", path, "delete", resource.plural)
         await self._write(call, _delete_options(options))
 
     async def bind(self, namespace: str, name: str, **placing: Unpack[Placing]) -> None:
         """Bind a pod to a node and write annotations on it, in one step."""
-        path = resources.PODS.path(namespace, name, "binding")
+        path = request_parts.path(resources.PODS, namespace, name, "binding")
         call = transport.Call("POST", path, "bind", "pods", guard=placing.get("guard"))
         version = placing.get("version", "")
         body = {
@@ -308,7 +309,7 @@ class Client:
         **options: Unpack[DeleteOptions],
     ) -> None:
         """Evict a pod; a disruption budget that forbids it for now raises TooManyRequests."""
-        path = resources.PODS.path(namespace, name, "eviction")
+        path = request_parts.path(resources.PODS, namespace, name, "eviction")
         call = transport.Call("POST", path, "evict", "pods", guard=options.get("guard"))
         body = {
             "apiVersion": "policy/v1",
@@ -319,7 +320,7 @@ class Client:
         await self._write(call, body)
 
     async def _write(self, call: transport.Call, body: Body) -> dict[str, Any]:
-        data = body if isinstance(body, bytes) else orjson.dumps(body)
+        data = request_parts.body(body)
         guard = call.guard or self._guard
         return _object(await self._transport.send(call._replace(body=data, guard=guard)))
 
