@@ -146,7 +146,7 @@ class Reflector(Generic[T]):
         self._trusts_cache = projection.is_from_cache
         self._set_back = list_pages.SetBackCheck(client, self._selection, self._trusts_cache)
         self._complete = asyncio.Event()
-        self._stream = watch_progress.Stream()
+        self._stream, self._has_left = watch_progress.Stream(), False
 
     @property
     def name(self) -> str:
@@ -164,8 +164,8 @@ class Reflector(Generic[T]):
             self._stream.reopen()
 
     def relist(self) -> None:
-        """List again: what was delivered belongs to a history that the API server has left."""
-        self._version = ""
+        """List again: the API server has left the history of what was, or yet is, delivered."""
+        self._has_left = True
         self._stream.reopen()
 
     async def run(self) -> None:
@@ -205,8 +205,8 @@ class Reflector(Generic[T]):
         await self._finish(set(), "")
 
     async def _cycle(self) -> None:
-        if self._version and await self._set_back.is_set_back():
-            self._version, self._trusts_cache = "", False
+        if self._has_left or (self._version and await self._set_back.is_set_back()):
+            self._version, self._trusts_cache, self._has_left = "", False, False
         if self._version:
             await self._watch()
             return

@@ -78,6 +78,23 @@ async def test_server_that_was_set_back_to_a_backup_is_listed_again(
     assert watches(server)[-1]["resourceVersion"] == "30"
 
 
+async def test_an_event_of_the_same_moment_keeps_nothing_from_being_listed_again(
+    server: Any, keep: Callable[..., Kept], pod: Pod
+) -> None:
+    server.on(
+        "GET",
+        PODS,
+        server.page([pod("lost", 9, node="n1")], 10),
+        server.watch(added(pod("new", 11, node="n2")), then="hold"),
+        server.page([pod("new", 11, node="n2")], 12),
+        server.watch(then="hold"),
+    )
+    kept = keep()
+    kept.store.listen(lambda change: kept.reflector.relist() if change.new == "n2" else None)
+    await server.until(lambda: len(watches(server)) == 2)
+    assert kept.nodes == {"shop/new": "n2"}
+
+
 @pytest.mark.parametrize("failure", ["drop", "starts"])
 async def test_server_that_was_set_back_in_an_outage_without_a_refused_connection_is_listed_again(
     server: Any,
