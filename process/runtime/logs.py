@@ -4,12 +4,16 @@ import datetime
 import json
 import logging
 import sys
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
 from process.configuration import printable, settings
 
 # A library at debug level writes headers, and with them tokens, into the log.
 _NEVER_BELOW_INFO = ("aiohttp", "asyncio", "kubernetes_asyncio", "urllib3", "hpack", "grpc")
+LONGEST_MESSAGE: Final = 8192
+LONGEST_TRACEBACK: Final = 32_768
+"""Characters of a record that are kept: what is logged may be of any length, as names in objects
+are that no API server has checked yet."""
 _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@+%,")
 
 
@@ -37,7 +41,7 @@ class TextFormatter(logging.Formatter):
             f"time={_time(record)}",
             f"level={record.levelname.lower()}",
             f"logger={record.name}",
-            f"msg={_quote(record.getMessage())}",
+            f"msg={_quote(_message(record))}",
         ]
         line = " ".join(parts)
         trace = _trace(self, record)
@@ -53,7 +57,7 @@ class JsonFormatter(logging.Formatter):
             "time": _time(record),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "msg": record.getMessage(),
+            "msg": _message(record),
         }
         trace = _trace(self, record)
         if trace:
@@ -74,7 +78,15 @@ def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:
         parts.append(formatter.formatException(record.exc_info))
     if record.stack_info:
         parts.append(formatter.formatStack(record.stack_info))
-    return "\n".join(parts)
+    return _shortened("\n".join(parts), LONGEST_TRACEBACK)
+
+
+def _message(record: logging.LogRecord) -> str:
+    return _shortened(record.getMessage(), LONGEST_MESSAGE)
+
+
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}... {len(text) - most} characters more"
 
 
 def _indent(text: str) -> str:

@@ -129,3 +129,20 @@ def test_no_character_of_a_record_is_obeyed_by_a_terminal(shape: str) -> None:
         first, second = map(json.loads, told.splitlines())
         assert first["msg"] == f"refused: {HOSTILE} Grüße", "a program reads what was written"
         assert HOSTILE in second["traceback"]
+
+
+@pytest.mark.parametrize("shape", ["text", "json"])
+def test_no_record_is_longer_than_a_page_of_text(shape: str) -> None:
+    """Names in an object that is not admitted yet may have megabytes."""
+    stream = configured(format=shape)
+    log, long = logging.getLogger("webhook"), "\u202e" * 1_000_000
+    log.info("refused object=%s reason=%s", long, "no")
+    try:
+        raise ValueError(long)
+    except ValueError:
+        log.exception("review failed")
+    first, *_ = told = stream.getvalue().splitlines()
+    assert "refused object=" in first
+    assert "characters more" in first
+    assert "review failed" in stream.getvalue()
+    assert max(map(len, told)) < 10 * (logs.LONGEST_MESSAGE + logs.LONGEST_TRACEBACK)
