@@ -222,16 +222,14 @@ class Surveyor:
         self, resource: resources.Resource, page: bytes, read: Callable[[msgspec.Raw], T]
     ) -> Iterator[T]:
         """Yield what is read of the objects of a page; name those that cannot be read."""
-        found, is_shallow = wire.page(page)
-        for raw in found.items or ():
-            try:
-                if is_shallow and wire.is_cut(raw):
-                    raise RecursionError("it is nested too deep")
-                yield read(raw)
-            except reading.UNREADABLE:
-                named = reading.either(_Named(), _NAMED.decode, raw).metadata
-                where = f"{named.namespace}/" if named.namespace else ""
-                self.unreadable.append(f"{resource.kind} {where}{named.name or 'without a name'}")
+        for raw, is_whole in wire.objects(page)[1]:
+            one = reading.either(None, read, raw) if is_whole else None
+            if one is not None:
+                yield one
+                continue
+            named = reading.either(_Named(), _NAMED.decode, raw).metadata
+            where = f"{named.namespace}/" if named.namespace else ""
+            self.unreadable.append(f"{resource.kind} {where}{named.name or 'without a name'}")
 
     async def _pages(self, resource: resources.Resource) -> AsyncIterator[bytes]:
         query = {"limit": str(clients.PAGE)}

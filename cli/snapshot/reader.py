@@ -136,17 +136,16 @@ async def _objects(
     query = {"limit": str(clients.PAGE)}
     resource = selection.resource
     while True:
-        page, is_shallow = wire.page(await kube.page(selection, query))
-        for raw in page.items or ():
-            is_whole = not (is_shallow and wire.is_cut(raw))
+        page, objects = wire.objects(await kube.page(selection, query))
+        for raw, is_whole in objects:
             one = reading.either(None, _reduced, resource, raw) if is_whole else None
             if one is None:
                 odd.append(f"{resource.kind} {_name(raw)}")
             else:
                 yield one
-        if not page.metadata.continue_:
+        if not page.continue_:
             return
-        query["continue"] = page.metadata.continue_
+        query["continue"] = page.continue_
 
 
 def _reduced(resource: resources.Resource, raw: msgspec.Raw) -> formats.Raw:

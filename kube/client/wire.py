@@ -153,8 +153,17 @@ def page(data: bytes) -> tuple[Page[msgspec.Raw], bool]:
         raise errors.Malformed(f"a list is not JSON: {error}") from error
 
 
-def is_cut(raw: msgspec.Raw) -> bool:
-    """Whether an object lost what is nested too deep when the text of its page was made shallow."""
+def objects(data: bytes) -> tuple[ListMeta, Iterator[tuple[msgspec.Raw, bool]]]:
+    """Cut one page of a list into objects, each with whether it is whole.
+
+    Of one that is nested too deep to be decoded a mark stands for what is deepest.
+    """
+    found, is_shallow = page(data)
+    items = found.items or ()
+    return found.metadata, ((raw, not (is_shallow and _is_cut(raw))) for raw in items)
+
+
+def _is_cut(raw: msgspec.Raw) -> bool:
     return _CUT in bytes(raw)
 
 
@@ -277,7 +286,7 @@ class Reader(Generic[T]):
 
     def _item_of_cut(self, raw: msgspec.Raw) -> Item[T]:
         """Read an object out of a text that was made shallow."""
-        return self._flawed(raw, _TOO_DEEP) if is_cut(raw) else self._item_of_raw(raw)
+        return self._flawed(raw, _TOO_DEEP) if _is_cut(raw) else self._item_of_raw(raw)
 
     @staticmethod
     def _flawed(raw: msgspec.Raw, flaw: str) -> Item[T]:
