@@ -28,6 +28,7 @@ class JobMetrics:
     def __init__(self, registry: metrics.Registry, rules: facts.Rules, clock: clocks.Clock) -> None:
         self._rules = rules
         self._clock = clock
+        self._pods = metrics.LabelValues()
         self._evicted = registry.counter(
             "koord_descheduler_pods_evicted_total",
             "Evictions by result; strategy is the plug-in that wanted the pod to leave.",
@@ -77,4 +78,4 @@ class JobMetrics:
 
     def evicted(self, result: str, strategy: str, pod: podinfo.Pod) -> None:
         """Count an eviction that was accepted or refused."""
-        self._evicted.labels(result, strategy, pod.namespace, pod.node).inc()
+        self._evicted.labels(result, *self._pods.of(strategy, pod.namespace, pod.node)).inc()

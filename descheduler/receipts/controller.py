@@ -32,6 +32,8 @@ _REASONS: Final[Mapping[receipt.Verdict, event_reasons.Reason]] = {
     receipt.Verdict.NOT_PAID: NOT_PAID,
     receipt.Verdict.UNKNOWN: UNKNOWN,
 }
+MOST_SERIES: Final = 128
+"""Pairs of a profile and a plug-in that are counted one by one; receipts name what they like."""
 _KINDS: Final = ("expected", "gained", "lost")
 _MANAGER: Final = "koord-descheduler"
 
@@ -61,19 +63,21 @@ class ReceiptMetrics:
             "1 while a profile is halted because its moves do not pay.",
             ("profile",),
         )
+        self._names = metrics.LabelValues(MOST_SERIES)
         self._ask = halted
 
     def settled(self, one: ledger.Settled) -> None:
         """Count a move whose outcome has become known."""
         told, found = one.receipt, one.receipt.outcome
         assert found is not None
-        self._settled.labels(told.profile, told.plugin, found.verdict.value).inc()
+        profile, plugin = self._names.of(told.profile, told.plugin)
+        self._settled.labels(profile, plugin, found.verdict.value).inc()
         if found.gain is not None:
-            self._points.labels(told.profile, "expected").inc(max(told.gain, 0.0))
+            self._points.labels(profile, "expected").inc(max(told.gain, 0.0))
             kind = "gained" if found.gain >= 0 else "lost"
-            self._points.labels(told.profile, kind).inc(abs(found.gain))
+            self._points.labels(profile, kind).inc(abs(found.gain))
         if one.halted:
-            self._halts.labels(told.profile).inc()
+            self._halts.labels(profile).inc()
 
     def show(self) -> None:
         """Export which profiles are halted."""

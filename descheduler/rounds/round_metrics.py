@@ -62,6 +62,7 @@ class RoundMetrics:
         self._last = registry.gauge(
             "koord_descheduler_last_round_timestamp_seconds", "When the last round was decided."
         )
+        self._pods = metrics.LabelValues()
         self._reasons: set[tuple[str, str]] = set()
 
     def ended(self, result: str) -> None:
@@ -97,7 +98,7 @@ class RoundMetrics:
         """Count an eviction without a job, by DefaultEvictor."""
         pod, strategy = move.suggestion.pod, move.suggestion.plugin
         result = "success" if is_accepted else "error"
-        self._evicted.labels(result, strategy, pod.namespace, pod.node).inc()
+        self._evicted.labels(result, *self._pods.of(strategy, pod.namespace, pod.node)).inc()
 
     def _reason(self, plugin: str, reason: str) -> tuple[str, str]:
         key = plugin, reason[:_LONGEST]

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import prometheus_client
 from prometheus_client import core, exposition, registry
@@ -30,6 +30,10 @@ _BASE_UNITS = {
 }
 _HISTOGRAM_UNITS = ("seconds", "bytes", "ratio", "cores", "nodes", "pods", "items")
 
+OTHER: Final = "other"
+MOST_SERIES: Final = 10_000
+_LONGEST_VALUE: Final = 120
+
 # From half a millisecond, for calls on the loopback interface, to half a minute.
 LATENCY_BUCKETS = (
     *(0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1),
@@ -39,6 +43,26 @@ LATENCY_BUCKETS = (
 
 class MetricError(ValueError):
     """A metric whose name, labels or type break the rules."""
+
+
+class LabelValues:
+    """The values of labels that are free text, or that come and go: the first so many of them.
+
+    All further ones count together, since no series of a counter is ever forgotten.
+    """
+
+    def __init__(self, most: int = MOST_SERIES) -> None:
+        self._most = most
+        self._known: set[tuple[str, ...]] = set()
+
+    def of(self, *values: str) -> tuple[str, ...]:
+        """Return the values that a series has."""
+        key = tuple(value[:_LONGEST_VALUE] for value in values)
+        if key not in self._known:
+            if len(self._known) >= self._most:
+                return (OTHER,) * len(key)
+            self._known.add(key)
+        return key
 
 
 class Table(registry.Collector):

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import msgspec
 import pytest
 
 from api import names, resources
@@ -27,8 +28,9 @@ class Stage:
     registry: metrics.Registry
     loads: dict
 
-    async def job(self, name="j1"):
-        notes = {names.ANNOTATION_MIGRATION_RECEIPT: receipt.text(moves.expected())}
+    async def job(self, name="j1", profile="default"):
+        told = msgspec.structs.replace(moves.expected(), profile=profile)
+        notes = {names.ANNOTATION_MIGRATION_RECEIPT: receipt.text(told)}
         done = {"type": "Eviction", "status": "True", "reason": "EvictComplete"}
         done["lastTransitionTime"] = durations.moment(moves.ENDED)
         await self.world.create(
@@ -117,6 +119,16 @@ async def test_a_profile_is_halted_and_that_is_remembered(stage):
     parts = stage.controller._parts
     await controller.ReceiptController(parts, later, None).restore()
     assert later.halted(moves.LATER) == stage.books.halted(moves.LATER)
+
+
+async def test_receipts_that_name_ever_new_profiles_fill_neither_memory_nor_metrics(stage):
+    for number in range(controller.MOST_SERIES + 8):
+        await stage.job(f"j{number}", f"profile-{number}")
+    await stage.controller.once()
+    stage.books.keep_changed()
+    assert len(stage.books.changes().breakers) == memory.MOST_PROFILES
+    other = {"profile": "other", "plugin": "other", "verdict": "Paid"}
+    assert stage.registry.value("koord_descheduler_moves_settled_total", other) == 8
 
 
 async def test_memory_that_is_not_there_or_cannot_be_read_begins_anew(stage):

@@ -54,3 +54,15 @@ def test_reasons_with_figures_do_not_fill_the_registry():
         figures.decided(round_plan.RoundPlan(refused=(refused,)), 0.0, 0.0)
     other = {"plugin": "P", "reason": "other"}
     assert registry.value("koord_descheduler_refusals_total", other) == 100
+
+
+def test_nodes_that_come_and_go_do_not_fill_the_registry():
+    registry = metrics.Registry()
+    figures = round_metrics.RoundMetrics(registry)
+    for number in range(metrics.MOST_SERIES + 3):
+        pod = builders.pod("web-0", f"n{number}")
+        suggestion = protocols.Suggestion(pod, "LowNodeLoad", "hot", protocols.Purpose.BALANCE)
+        moved = round_plan.Move(suggestion, "even", "MigrationController")
+        figures.evicted(moved, is_accepted=True)
+    other = {"strategy": "other", "namespace": "other", "node": "other", "result": "success"}
+    assert registry.value("koord_descheduler_pods_evicted_total", other) == 3

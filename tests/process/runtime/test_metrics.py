@@ -5,7 +5,7 @@ from collections.abc import Callable
 import prometheus_client
 import pytest
 
-from process.runtime.metrics import MetricError, Registry
+from process.runtime.metrics import LabelValues, MetricError, Registry
 
 
 def test_registries_share_nothing_with_each_other_or_the_global_one() -> None:
@@ -99,3 +99,11 @@ def test_a_table_is_replaced_as_a_whole() -> None:
     assert registry.value("koord_a_waiting_ratio", {"pod_name": "b"}) is None
     with pytest.raises(MetricError, match="already a counter"):
         registry.table("koord_a_bytes_total", "Bytes.", ["other"])
+
+
+def test_values_that_others_choose_make_so_many_series_and_no_more() -> None:
+    values = LabelValues(2)
+    assert values.of("ns", "n" * 500) == ("ns", "n" * 120)
+    assert values.of("ns", "n1") == ("ns", "n1")
+    assert values.of("ns", "n2") == ("other", "other")
+    assert values.of("ns", "n1") == ("ns", "n1")
