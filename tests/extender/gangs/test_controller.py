@@ -377,16 +377,3 @@ async def test_a_clock_that_is_set_back_keeps_no_gang_from_being_planned():
         gang_stage.nodes(server, 2)
         await stage.rest(60.0)
         assert stage.bound("a") == 4
-
-
-async def test_a_clock_that_is_set_back_keeps_no_place_for_members_that_do_not_arrive():
-    server = gang_stage.GangServer()
-    gang_stage.nodes(server, 1)
-    async with gang_stage.opened(server) as stage:
-        stage.gang("a", 2)
-        await stage.until(lambda: len(stage.claims()) == 2, scheduling=False)
-        stage.time.jump(-3600.0)
-        over = stage.time.monotonic() + 62.0
-        await stage.until(lambda: stage.time.monotonic() > over, scheduling=False)
-        # None but those of a plan that was made since.
-        assert all(one.expires_at < stage.time.now() + 62.0 for one in stage.claims())

@@ -180,6 +180,22 @@ async def test_a_clock_that_is_set_back_keeps_no_place_for_longer(world):
         assert world.time.monotonic() < 120
 
 
+async def test_a_clock_that_is_set_back_spares_no_pod_for_longer(world):
+    server = world.server
+    server.guarded = {"low-0", "low-1", "low-2"}
+    async with world.extender() as one:
+        for _ in range(12):
+            await world.filter(one)
+            await world.time.advance(5.0)
+        assert {name for name, _ in server.tried} == server.guarded
+        world.time.jump(-3600)
+        server.guarded = set()
+        for _ in range(24):
+            await world.filter(one)
+            await world.time.advance(5.0)
+        assert len(server.evictions) == 1
+
+
 @pytest.mark.parametrize("back", [0.0, 3600.0])
 async def test_a_clock_that_is_set_back_keeps_no_pod_from_preempting(world, back):
     for number in range(3):
