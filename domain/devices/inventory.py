@@ -19,8 +19,14 @@ EMPTY: Final[Amounts] = types.MappingProxyType({})
 NO_LABELS: Final[Mapping[str, str]] = types.MappingProxyType({})
 _LARGEST: Final = 1 << 52
 """Amounts beyond this are cut: no device has them, and sums must stay within 64 bits."""
+LARGEST_MINOR: Final = 4096
+"""No machine has so many devices of one type."""
+MOST_PARTITIONS: Final = 256
+"""Of one node; a machine with 16 GPUs has 31."""
 UNKNOWN_NUMA: Final = -1
 """NUMA node of a device whose place its agent does not know."""
+_LARGEST_NUMA: Final = 63
+"""NUMA node ids beyond this are not aligned either."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -81,20 +87,37 @@ NOTHING: Final = Inventory()
 
 
 def read(device: devices.Device) -> Inventory:
-    """Return the devices of a Device object; of two with the same minor the first counts."""
+    """Return the devices of a Device object; of two with the same minor the first counts.
+
+    One whose minor no record of a pod can name is left out: nobody would know that it is held.
+    """
     found: dict[str, dict[int, Device]] = {}
     shared = _Shared({}, {})
     for one in device.spec.devices:
-        if one.minor is not None:
+        if one.minor is not None and 0 <= one.minor < LARGEST_MINOR:
             made = _device(one, one.minor, shared)
             found.setdefault(one.type, {}).setdefault(one.minor, made)
+    return Inventory(found, device.metadata.labels, _partitions(device))
+
+
+def _partitions(device: devices.Device) -> Partitions | None:
+    """Return the partitions of GPUs that have as many as a pod asks for."""
     try:
         table = annotations.GPU_PARTITIONS.read(device.metadata.annotations)
-        partitions = None if table is None else {int(size): parts for size, parts in table.items()}
-    except (base.ReadError, ValueError):
+    except base.ReadError:
         # The node is used without the table, as if there were none; admission warns about it.
-        partitions = None
-    return Inventory(found, device.metadata.labels, partitions)
+        return None
+    if table is None or sum(map(len, table.values())) > MOST_PARTITIONS:
+        return None
+    return {
+        size: tuple(one for one in listed if is_partition(size, one))
+        for size, listed in table.items()
+    }
+
+
+def is_partition(size: int, one: Partition) -> bool:
+    """Whether a partition has as many GPUs as it is listed for, each once."""
+    return len(one.minors) == len(set(one.minors)) == size
 
 
 class _Shared(NamedTuple):
@@ -141,7 +164,9 @@ def without(known: Inventory, elsewhere: dynamic_resources.Elsewhere) -> Invento
 def _place(topology: devices.Topology | None) -> Place | None:
     if topology is None:
         return None
-    return Place(topology.node_id, topology.pcie_id, topology.socket_id)
+    is_known = 0 <= topology.node_id <= _LARGEST_NUMA
+    numa = topology.node_id if is_known else UNKNOWN_NUMA
+    return Place(numa, topology.pcie_id, topology.socket_id)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -10,8 +10,6 @@ from api.koordinator.metadata import annotations, payloads
 from api.wire import base, quantity, untrusted
 from domain.devices import inventory
 
-LARGEST_MINOR: Final = 4096
-"""No machine has so many devices of one type."""
 MOST: Final = 1024
 """Devices of one pod, over all types; no machine has as many."""
 
@@ -79,7 +77,7 @@ def is_plain(found: inventory.Allocation) -> bool:
     """
     return all(found.values()) and all(
         not one.functions
-        and 0 <= one.minor < LARGEST_MINOR
+        and 0 <= one.minor < inventory.LARGEST_MINOR
         and min(one.amounts.values(), default=0) >= 0
         for granted in found.values()
         for one in granted
@@ -114,7 +112,7 @@ def _check_count(found: Mapping[str, Sized]) -> None:
 def _amounts(minor: int, resources: Mapping[str, str]) -> dict[str, int]:
     """Return what is held of a device; ValueError where no device can be held so."""
     found = quantity.amounts(resources)
-    if not 0 <= minor < LARGEST_MINOR or min(found.values(), default=0) < 0:
+    if not 0 <= minor < inventory.LARGEST_MINOR or min(found.values(), default=0) < 0:
         raise ValueError(f"minor {minor}, or what is held of it, is no amount of a device")
     return found
 

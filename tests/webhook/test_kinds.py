@@ -200,6 +200,20 @@ DOUBTED = {
         "the node has no partitions",
         {"annotations": {names.ANNOTATION_GPU_PARTITIONS: "{"}},
     ),
+    "odd partitions": (
+        resources.DEVICES,
+        {"devices": []},
+        "2 different minors",
+        {"annotations": {names.ANNOTATION_GPU_PARTITIONS: '{"2": [{"minors": [1, 1]}]}'}},
+    ),
+    "too many partitions": (
+        resources.DEVICES,
+        {"devices": []},
+        "more than 256 partitions",
+        {"annotations": {
+            names.ANNOTATION_GPU_PARTITIONS: f'{{"1": [{"{}," * 256}{{}}]}}'.replace(
+                "{}", '{"minors":[1]}')}},
+    ),
     "keys of a quota": (
         resources.ELASTIC_QUOTA_PROFILES,
         {"quotaName": "q", "nodeSelector": {"matchLabels": {"a": "b"}}},

@@ -13,6 +13,8 @@ SAME_GPUS: Final = 500
 """Score of NUMA nodes from which a pod gets the GPUs that it would get from all of them."""
 MOST: Final = 12
 """NUMA nodes whose combinations are looked at; on larger machines only single ones and all."""
+_MOST_LOOKS: Final = 1 << 16
+"""Devices times combinations of their NUMA nodes; with more of them it is the same."""
 
 
 class Hint(NamedTuple):
@@ -40,7 +42,7 @@ def hints(choice: candidates.Choice) -> Hints | candidates.Refusal:
     if isinstance(whole, candidates.Refusal):
         return whole
     feasible = {}
-    for numa in _subsets(known):
+    for numa in _subsets(known, _size(choice.node)):
         found = whole if len(numa) == len(known) else _tried(choice, wanted, numa)
         if not isinstance(found, candidates.Refusal):
             feasible[tuple(numa)] = _gpus(found)
@@ -65,8 +67,12 @@ def _numa_nodes(node: inventory.NodeDevices) -> set[int]:
     }
 
 
-def _subsets(known: Sequence[int]) -> Iterator[list[int]]:
-    if len(known) > MOST:
+def _size(node: inventory.NodeDevices) -> int:
+    return sum(map(len, node.inventory.devices.values()))
+
+
+def _subsets(known: Sequence[int], devices_there: int) -> Iterator[list[int]]:
+    if len(known) > MOST or devices_there << len(known) > _MOST_LOOKS:
         yield from ([one] for one in known)
         yield list(known)
         return

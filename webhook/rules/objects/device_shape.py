@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 
+from api import names
 from api.koordinator import devices
 from api.koordinator.metadata import annotations
 from api.wire import base
+from domain.devices import inventory
 from webhook import review
 
 
@@ -12,12 +14,28 @@ def check(asked: review.Review, _picture: review.Picture) -> review.Findings:
     """Look for the same index or the same identifier twice."""
     read = devices.review_device(asked.object)
     faults = tuple(_twice(read.value))
-    warnings = list(read.warnings)
+    return review.Findings(faults, (*read.warnings, *_partitions(read.value)))
+
+
+def _partitions(device: devices.Device) -> Iterator[str]:
+    """Yield why partitions do not count."""
+    key = names.ANNOTATION_GPU_PARTITIONS
     try:
-        annotations.GPU_PARTITIONS.read(read.value.metadata.annotations)
+        table = annotations.GPU_PARTITIONS.read(device.metadata.annotations) or {}
     except base.ReadError as wrong:
-        warnings.append(f"metadata.annotations: {wrong}; the node has no partitions")
-    return review.Findings(faults, tuple(warnings))
+        yield f"metadata.annotations: {wrong}; the node has no partitions"
+        return
+    if sum(map(len, table.values())) > inventory.MOST_PARTITIONS:
+        yield (
+            f"metadata.annotations: annotation {key}: more than {inventory.MOST_PARTITIONS} "
+            "partitions; the node has no partitions"
+        )
+    for size, listed in table.items():
+        if not all(inventory.is_partition(size, one) for one in listed):
+            yield (
+                f"metadata.annotations: annotation {key}: {size}: a partition that does not name "
+                f"{size} different minors does not count"
+            )
 
 
 def _twice(device: devices.Device) -> Iterator[str]:
