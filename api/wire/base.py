@@ -147,11 +147,8 @@ def _quantity(value: Any) -> Any:
     return str(value)
 
 
-_LAST_MOMENT: Final = 253_402_300_799  # The end of the year 9999.
-
-
 def _moment(value: Any) -> Any:
-    if isinstance(value, int | float) and not 0 <= value <= _LAST_MOMENT:
+    if isinstance(value, int | float) and not 0 <= value <= durations.LAST_MOMENT:
         raise ValueError("must be a moment such as 2026-01-31T08:00:00Z")
     return durations.timestamp(value) if isinstance(value, str) else value
 

@@ -26,6 +26,9 @@ _LONGEST: Final = 1024
 """Characters of a duration; Go writes a few dozen."""
 LONGEST: Final = Fraction(2**63 - 1, 10**9)
 """The longest duration in seconds: what 64 bits hold in nanoseconds."""
+FIRST_MOMENT: Final = -62_135_596_800
+LAST_MOMENT: Final = 253_402_300_799
+"""From the year 1 to the year 9999 in UTC: no other moment can be written."""
 
 
 class DurationError(ValueError):
@@ -88,7 +91,11 @@ def _decimal(value: int, size: int) -> str:
 
 
 def timestamp(moment: str) -> float:
-    """Read an RFC 3339 moment and return seconds since the epoch."""
+    """Read an RFC 3339 moment and return seconds since the epoch.
+
+    Far from UTC, a moment may be up to a day before the year 1 or after the year 9999: it counts as
+    the first or the last one, so that whatever is read can be written.
+    """
     try:
         parsed = datetime.datetime.fromisoformat(moment)
     except ValueError:
@@ -97,7 +104,7 @@ def timestamp(moment: str) -> float:
         raise TimestampError(
             f'"{moment}" is no moment; write RFC 3339 as in "2026-01-31T08:00:00Z"'
         )
-    return parsed.timestamp()
+    return min(max(parsed.timestamp(), FIRST_MOMENT), LAST_MOMENT)
 
 
 def moment(value: float) -> str:

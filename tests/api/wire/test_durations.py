@@ -90,6 +90,18 @@ def test_moments_are_written_as_kubernetes_writes_them():
     assert durations.precise_moment(1704110400.75) == "2024-01-01T12:00:00.750000Z"
 
 
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        pytest.param("0001-01-01T00:00:00+23:59", "0001-01-01T00:00:00Z", id="before the year 1"),
+        pytest.param("9999-12-31T23:59:59-23:59", "9999-12-31T23:59:59Z", id="after 9999"),
+        pytest.param("9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59Z", id="rounded up"),
+    ],
+)
+def test_every_moment_that_is_read_can_be_written(text, written):
+    assert durations.moment(durations.timestamp(text)) == written
+
+
 def test_an_endless_duration_is_none() -> None:
     text = "1s" * 100_000
     with processor_time.below(0.01), pytest.raises(durations.DurationError) as caught:

@@ -170,3 +170,10 @@ def test_a_placed_pod_uses_the_reservation_that_its_annotation_names():
     found = objects.user(pod('{"name":"r","uid":"x"}'))
     assert found is not None
     assert (found.reservation, found.node, found.owner.name) == ("x", "n1", "p")
+
+
+@pytest.mark.parametrize("expires", ["0001-01-01T00:00:00Z", "0001-01-01T00:00:00+23:59"])
+def test_one_that_expired_at_the_beginning_of_time_ends(expires):
+    plan = status_plan.expired(available({"expires": expires}), NOW)
+    assert plan is not None
+    assert written(plan)["phase"] == "Failed"
