@@ -11,6 +11,7 @@ from api.kubernetes import meta
 from api.wire import base
 
 _PERCENTAGE: Final = re.compile(r"[0-9]+%", re.ASCII)
+_MOST_DIGITS: Final = 9
 
 
 def _probability(value: Any) -> Any:
@@ -80,7 +81,11 @@ class ClusterColocationProfile(meta.Object):
         written = self.spec.probability
         if written is None:
             return 100
-        return int(written.removesuffix("%")) if isinstance(written, str) else written
+        if isinstance(written, int):
+            return written
+        digits = written.removesuffix("%").lstrip("0")
+        # What is left out of more digits makes no difference: it is more than 100 in any case.
+        return int(digits[:_MOST_DIGITS] or 0)
 
 
 def read_profile(raw: Mapping[str, Any]) -> ClusterColocationProfile:

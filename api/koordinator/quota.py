@@ -17,6 +17,8 @@ from api.wire import base, quantity
 
 _RATIO_PATTERN: Final = r"^(0*\.[0-9]*[1-9][0-9]*|0*1(\.0*)?)$"
 _RATIO: Final = re.compile(_RATIO_PATTERN, re.ASCII)
+_LONGEST_RATIO: Final = 64
+"""Characters; trying the pattern on a text takes time by the square of its length."""
 
 
 def _guaranteed_is_allowed(*ceilings: str) -> pydantic.ConfigDict:
@@ -194,7 +196,11 @@ class ElasticQuotaProfile(meta.Object):
     def ratio(self) -> Fraction:
         """Return the share of the nodes' resources, 1 where none or no valid one is given."""
         written = self.spec.resource_ratio
-        return Fraction(written) if written and _RATIO.fullmatch(written) else Fraction(1)
+        return Fraction(written) if written and _is_ratio(written) else Fraction(1)
+
+
+def _is_ratio(text: str) -> bool:
+    return len(text) <= _LONGEST_RATIO and _RATIO.fullmatch(text) is not None
 
 
 def read_elastic_quota_profile(raw: Mapping[str, Any]) -> ElasticQuotaProfile:
@@ -209,10 +215,11 @@ def review_elastic_quota_profile(raw: Mapping[str, Any]) -> base.Read[ElasticQuo
     """
     profile = base.read(ElasticQuotaProfile, {**raw, "status": {}})
     written = profile.spec.resource_ratio
-    if written is None or _RATIO.fullmatch(written):
+    if written is None or _is_ratio(written):
         return base.Read(profile)
+    shown = written[:_LONGEST_RATIO]
     return base.Read(
-        profile, (f'spec.resourceRatio: "{written}" is no ratio above 0 and up to 1; 1 is used',)
+        profile, (f'spec.resourceRatio: "{shown}" is no ratio above 0 and up to 1; 1 is used',)
     )
 
 

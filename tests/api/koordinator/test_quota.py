@@ -7,7 +7,7 @@ import pytest
 from api import names, resources
 from api.koordinator import quota
 from api.wire import base, quantity
-from tests import builders
+from tests import builders, processor_time
 
 GI = 1 << 30
 
@@ -154,6 +154,8 @@ def test_the_sample_profile(manifests):
         ("-1", Fraction(1), True),
         ("half", Fraction(1), True),
         ("", Fraction(1), True),
+        pytest.param(f"0.{'9' * 62}", 1 - Fraction(1, 10**62), False, id="longest"),
+        pytest.param(f"0.{'9' * 5000}", Fraction(1), True, id="too long"),
     ],
 )
 def test_ratios(written, ratio, warned):
@@ -162,6 +164,15 @@ def test_ratios(written, ratio, warned):
     read = quota.review_elastic_quota_profile(raw)
     assert read.value.ratio == ratio
     assert bool(read.warnings) is warned
+
+
+def test_an_endless_ratio_is_none():
+    spec = {"quotaName": "q", "nodeSelector": {}, "resourceRatio": f".{'1' * 20_000}x"}
+    raw = builders.an_object(resources.ELASTIC_QUOTA_PROFILES, "p", "d", spec=spec)
+    with processor_time.below(0.1):
+        read = quota.review_elastic_quota_profile(raw)
+    assert read.value.ratio == 1
+    assert len(read.warnings[0]) < 1000
 
 
 @pytest.mark.parametrize("missing", ["quotaName", "nodeSelector"])

@@ -190,7 +190,12 @@ def test_topologies():
 
 
 @pytest.mark.parametrize(
-    ("probability", "expected"), [(None, 100), (0, 0), (100, 100), ("30%", 30), (30, 30)]
+    ("probability", "expected"),
+    [
+        *((None, 100), (0, 0), (100, 100), ("30%", 30), (30, 30), ("030%", 30), ("00%", 0)),
+        pytest.param(f"{'0' * 5000}30%", 30, id="leading zeros"),
+        pytest.param(f"{'1' * 5000}%", 111_111_111, id="very many"),
+    ],
 )
 def test_probability_of_a_profile(probability, expected):
     read = colocation.read_profile(builders.a_profile(probability=probability))

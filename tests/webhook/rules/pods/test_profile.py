@@ -69,6 +69,7 @@ def test_both_selectors_must_match(
         ("30%", 30, True),
         ("30%", 31, False),
         (30, 0, True),
+        pytest.param(f"{'9' * 5000}%", 99, True, id="more digits than are read"),
     ],
 )
 def test_lots_are_drawn(probability: int | str | None, draw: int, applies: bool) -> None:
