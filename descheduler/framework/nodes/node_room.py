@@ -19,6 +19,12 @@ Flags = npt.NDArray[np.bool_]
 """One flag per node, in the order of `names`."""
 Counts = npt.NDArray[np.int64]
 Shares = npt.NDArray[np.float64]
+_MOST: Final = 1 << 62
+_LARGEST: Final = 1 << 53
+"""Of one pod, so that many may move in thought within 64 bits.
+
+Amounts that no node has are written by people; they must not end the plug-in for all nodes.
+"""
 
 
 class Room:
@@ -52,21 +58,22 @@ class Room:
             for key, amount in amounts.items():
                 column = self._columns.get(key)
                 if column is not None:
-                    found[row, column] = amount
+                    found[row, column] = _bounded(amount, _MOST)
         return found
 
     def _count(self, pod: podinfo.Pod, node: str, sign: int) -> None:
         row = self._at.get(node)
         if row is None:
             return
-        for key, amount in pod.requests.items():
+        requests = {key: _bounded(amount, _LARGEST) for key, amount in pod.requests.items()}
+        for key, amount in requests.items():
             column = self._columns.get(key)
             if column is not None:
                 self._requested[row, column] += sign * amount
         if sign > 0:
-            self._free.take(node, pod.requests)
+            self._free.take(node, requests)
         else:
-            self._free.give_back(node, pod.requests)
+            self._free.give_back(node, requests)
 
     def move(self, pod: podinfo.Pod, target: str) -> None:
         """Count a pod on another node than its own from here on; on none where that is empty."""
@@ -117,13 +124,19 @@ class Room:
 
 
 def _row(node: nodeinfo.Node, held: podinfo.Amounts) -> fit.Node:
-    free = {key: amount - held.get(key, 0) for key, amount in node.allocatable.items()}
+    free = {
+        key: _bounded(amount - held.get(key, 0), _MOST) for key, amount in node.allocatable.items()
+    }
     return fit.Node(node.name, node.labels, node.taints, free, node.is_schedulable)
 
 
 def asked(pod: podinfo.Pod, resources: Sequence[str]) -> Counts:
     """Return what a pod requests, one column per resource."""
-    return np.array([pod.requests.get(name, 0) for name in resources], np.int64)
+    return np.array([_bounded(pod.requests.get(name, 0), _LARGEST) for name in resources], np.int64)
+
+
+def _bounded(amount: int, most: int) -> int:
+    return max(-most, min(amount, most))
 
 
 def parts(amounts: Counts, allocatable: Counts) -> Shares:

@@ -46,6 +46,21 @@ def test_a_pod_may_come_from_and_go_to_nodes_that_are_not_looked_at():
     assert room.amounts(("cpu",))[0].tolist() == [[0]]
 
 
+@pytest.mark.parametrize("cpu", ["9223372036854775807", "-9223372036854775807"])
+def test_amounts_that_no_machine_has_end_nothing(cpu):
+    nodes = [builders.node("a", cpu=cpu), builders.node("b", cpu="4")]
+    room, seen = room_of(nodes, [builders.pod("p", "b", cpu=cpu), builders.pod("q", "b")])
+    pod = seen.pods["uid-p"]
+    before = [found.tolist() for found in room.amounts(("cpu",))]
+    for target in ("a", "b", ""):
+        room.move(pod, target)
+        room.takers(pod)
+        room.take_back(pod, target)
+    assert [found.tolist() for found in room.amounts(("cpu",))] == before
+    assert abs(int(node_room.asked(pod, ("cpu",))[0])) < 1 << 60
+    assert room.amounts(("cpu",))[1][1].tolist() == [4000]
+
+
 @settings(max_examples=25)
 @given(
     st.lists(st.tuples(st.integers(0, 2), st.integers(0, 8)), max_size=8),
