@@ -65,15 +65,14 @@ class Room:
         row = self._at.get(node)
         if row is None:
             return
-        requests = {key: _bounded(amount, _LARGEST) for key, amount in pod.requests.items()}
-        for key, amount in requests.items():
+        for key, amount in pod.requests.items():
             column = self._columns.get(key)
             if column is not None:
-                self._requested[row, column] += sign * amount
+                self._requested[row, column] += sign * _bounded(amount, _LARGEST)
         if sign > 0:
-            self._free.take(node, requests)
+            self._free.take(node, pod.requests)
         else:
-            self._free.give_back(node, requests)
+            self._free.give_back(node, pod.requests)
 
     def move(self, pod: podinfo.Pod, target: str) -> None:
         """Count a pod on another node than its own from here on; on none where that is empty."""
@@ -124,9 +123,7 @@ class Room:
 
 
 def _row(node: nodeinfo.Node, held: podinfo.Amounts) -> fit.Node:
-    free = {
-        key: _bounded(amount - held.get(key, 0), _MOST) for key, amount in node.allocatable.items()
-    }
+    free = {key: amount - held.get(key, 0) for key, amount in node.allocatable.items()}
     return fit.Node(node.name, node.labels, node.taints, free, node.is_schedulable)
 
 

@@ -17,6 +17,10 @@ from domain.quota import model, placement
 Amounts = model.Amounts
 Row = npt.NDArray[np.int64]
 _NOTHING: Final[Amounts] = MappingProxyType({})
+_MOST: Final = 1 << 62
+"""Of a node; amounts beyond it are cut, since no machine has them and 64 bits hold no more."""
+_LARGEST: Final = 1 << 53
+"""Of a pod, so that many of them fit into 64 bits."""
 
 
 class Node(NamedTuple):
@@ -42,7 +46,7 @@ class Table:
         self._size = np.zeros((len(self._nodes), len(keys)), np.int64)
         for i, node in enumerate(self._nodes):
             for key, amount in node.allocatable.items():
-                self._size[i, self._keys[key]] = amount
+                self._size[i, self._keys[key]] = max(-_MOST, min(amount, _MOST))
         self._free = self._size.copy()
         self._eligible: dict[placement.OfNodes, npt.NDArray[np.bool_]] = {}
 
@@ -77,7 +81,7 @@ class Table:
         for key, amount in asks.items():
             column = self._keys.get(key)
             if column is not None:
-                self._free[at, column] += sign * amount
+                self._free[at, column] += sign * max(-_LARGEST, min(amount, _LARGEST))
 
     def fits(self, name: str, asks: Amounts, freed: Amounts = _NOTHING) -> bool:
         """Whether a node has room, once so much more is free on it."""

@@ -48,6 +48,13 @@ def test_pods_start_as_far_as_their_quota_and_the_nodes_go():
     assert found.forest.figures("a").used["cpu"] == 30
 
 
+def test_amounts_that_no_machine_has_keep_nobody_else_from_starting():
+    runs = [pod("huge", "b", 1 << 80, "n1"), pod("runs", "a", 10, "n2", seconds=NOW + 50)]
+    nodes = [a_node("n1", 10), a_node("n2", 20), a_node("n3", 1 << 80)]
+    found = play([team("a", 20, 20), team("b", 1, 1)], [*runs, pod("p", "a", 10)], nodes)
+    assert [one.uid for one in found.starts] == ["p"]
+
+
 def test_a_pod_starts_when_one_ends_whose_duration_is_known():
     runs = pod("runs", "a", 30, "n1", started=900.0, seconds=160.0)
     found = play([team("a", 30, 30)], [runs, pod("p", "a", 20)], [a_node("n1", 100)])
