@@ -172,9 +172,9 @@ def read(text: str, target: str) -> Learned:
         for name, part in body["containers"].items():
             learned.containers[name] = _container(part)
         for short, (at, day, peaks) in body["pods"].items():
-            sizes = {name: float(size) for name, size in peaks.items()}
-            learned.pods[short] = Followed(float(at), int(day), sizes)
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+            sizes = {name: _finite(size) for name, size in peaks.items()}
+            learned.pods[short] = Followed(_finite(at), int(day), sizes)
+    except (ValueError, ArithmeticError, LookupError, TypeError, AttributeError) as error:
         raise StateError(f"{type(error).__name__}: {error}") from error
     return learned
 
@@ -192,11 +192,18 @@ def _unpacked(packed: str) -> bytes:
 
 def _container(part: Any) -> Container:
     first, last, count, cpu, memory = part
-    container = Container(float(first))
-    container.last, container.count = float(last), int(count)
+    container = Container(_finite(first))
+    container.last, container.count = _finite(last), int(count)
     container.cpu.resume(_checkpoint(cpu))
     container.memory.resume(_checkpoint(memory))
     return container
+
+
+def _finite(written: Any) -> float:
+    number = float(written)
+    if not math.isfinite(number):
+        raise ValueError(f"{number} is no figure")
+    return number
 
 
 def _pairs(kept: histogram.Checkpoint) -> list[Any]:

@@ -146,6 +146,11 @@ WHOLE = {"target": "t", "containers": {}, "pods": {}}
         packed({**WHOLE, "containers": {"app": [1, 2, 3, [0, 1, [1, 2], [1]], [0, 0, [], []]]}}),
         packed({**WHOLE, "pods": {"a": 1}}),
         packed({**WHOLE, "pods": {"a": [1, 1, {"app": "x"}]}}),
+        packed({**WHOLE, "pods": {"a": [1, 1, {"app": math.inf}]}}),
+        packed({**WHOLE, "pods": {"a": [1, math.inf, {}]}}),
+        packed({**WHOLE, "pods": {"a": [10**400, 1, {}]}}),
+        packed({**WHOLE, "containers": {"app": [1, 2, math.inf, [0, 0, [], []], [0, 0, [], []]]}}),
+        packed({**WHOLE, "containers": {"app": [math.nan, 2, 3, [0, 0, [], []], [0, 0, [], []]]}}),
     ],
 )
 def test_a_state_that_makes_no_sense_is_refused(text):
