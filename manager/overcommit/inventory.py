@@ -15,6 +15,8 @@ from domain.lending import colocation
 
 SIDES: Final = ("capacity", "allocatable", "available")
 """The three amounts that a zone names of a resource."""
+MOST_ZONES: Final = 64
+"""Of one node; no machine has more, and each pod of the node is divided among all of them."""
 
 
 class Zone(NamedTuple):
@@ -33,7 +35,7 @@ class Topology(msgspec.Struct, frozen=True, gc=False):
     processors: node_payloads.CpuBasicInfo | None
     """None while the agent has not said it, or it cannot be parsed."""
     zones: tuple[Zone, ...]
-    """Empty where no zone says what it has."""
+    """Empty where no zone says what it has, or there are more than any machine has."""
     written: tuple[dict[str, Any], ...]
     """The zones as they are written."""
 
@@ -45,7 +47,7 @@ def read_topology(raw: Mapping[str, Any]) -> Topology:
     except base.ReadError:
         return Topology(None, (), ())
     zones = tuple(_zone(zone) for zone in found.zones)
-    known = any(zone.capacity != colocation.NOTHING for zone in zones)
+    known = any(zone.capacity != colocation.NOTHING for zone in zones) and len(zones) <= MOST_ZONES
     return Topology(
         processors=_processors(raw),
         zones=zones if known else (),

@@ -41,3 +41,10 @@ def test_what_cannot_be_read_counts_as_nothing() -> None:
     assert topology(zones=[{"name": 5}]) == inventory.Topology(None, (), ())
     broken = {"metadata": {"name": "n1"}, "spec": {"devices": ["x"]}}
     assert inventory.read_devices(broken) == accelerators.NOTHING
+
+
+@pytest.mark.parametrize(("count", "counted"), [(64, 64), (65, 0), (8000, 0)])
+def test_zones_that_no_machine_has_as_many_of_count_as_none(count: int, counted: int) -> None:
+    zones = [{"name": f"node-{at}", "type": "Node", "resources": [CPU]} for at in range(count)]
+    found = topology(zones=zones)
+    assert (len(found.zones), len(found.written)) == (counted, counted)
