@@ -32,7 +32,8 @@ ANNOTATION: Final = Bounds(bytes=64 << 10, depth=32, parts=4096)
 DOCUMENT: Final = Bounds(bytes=1 << 20, depth=64, parts=100_000)
 """Of a value in a ConfigMap, which administrators write and the API server limits to 1 MiB."""
 
-_OPENING: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[^\[\]{}"]+', re.DOTALL)
+# A string may lack its end, so that none is looked at again from each quote inside it.
+_OPENING: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[^\[\]{}"]+', re.DOTALL)
 _UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError, OverflowError)
 """What decoding raises; msgspec raises RecursionError on its own, below a thousand levels."""
 

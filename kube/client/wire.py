@@ -16,7 +16,8 @@ PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 _DELETED: Final = "DELETED"
 _CHANGES: Final = frozenset({"ADDED", "MODIFIED", _DELETED})
-_TOKENS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{\]}]', re.DOTALL)
+# A string may lack its end, so that none is looked at again from each quote inside it.
+_TOKENS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{\]}]', re.DOTALL)
 _OPENING: Final = b"[{"
 _CLOSING: Final = b"]}"
 _DEEPEST: Final = 128

@@ -121,3 +121,8 @@ def test_leaving_out_takes_no_longer_than_reading_twice():
     body = review_of(pod(9000), old="[" + ",".join(["{}"] * 200_000) + "]")
     with processor_time.below(1.0):
         admission.trimmed(body)
+
+
+def test_a_string_that_never_ends_takes_no_longer():
+    with processor_time.below(1.0):
+        admission.trimmed(b"[" * 200 + b'"' + b'\\"' * 100_000 + b"\\")

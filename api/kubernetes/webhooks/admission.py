@@ -110,7 +110,8 @@ def decode(body: bytes) -> Request:
 
 DEEPEST: Final = 100
 """Levels of a review below which nothing is read; no field that anybody knows lies as deep."""
-_BRACKETS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|([\[{])|[\]}]', re.DOTALL)
+# A string may lack its end, so that none is looked at again from each quote inside it.
+_BRACKETS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|([\[{])|[\]}]', re.DOTALL)
 
 
 def trimmed(body: bytes) -> bytes:

@@ -61,6 +61,8 @@ def test_any_text_is_read_or_refused(text):
         pytest.param("[" + "{}," * 4000 + "1" * 50_000 + "]", id="a long number"),
         pytest.param('{"' + '\\"' * 30_000 + '":[]}', id="escapes"),
         pytest.param(('"' + "[" * 33) * 1900, id="strings that never end"),
+        pytest.param("[" * 33 + '"' + '\\"' * 30_000, id="quotes in a string that never ends"),
+        pytest.param("[" * 33 + '"' + '\\"' * 30_000 + "\\", id="a string that ends in an escape"),
     ],
 )
 def test_a_text_within_bounds_is_read_or_refused_fast(text):

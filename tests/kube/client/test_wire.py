@@ -9,6 +9,7 @@ import pytest
 from api.kubernetes import core
 from kube.client import errors, wire
 from kube.informers import store
+from tests import processor_time
 
 
 @pytest.fixture
@@ -219,3 +220,9 @@ def test_lines_are_cut_anywhere(step: int) -> None:
 )
 def test_versions_that_are_no_numbers_are_unknown(text: str, number: int) -> None:
     assert wire.number(text) == number
+
+
+def test_a_list_that_is_cut_in_a_string_takes_no_longer_to_make_shallow() -> None:
+    text = b"[" * 200 + b'"' + b'\\"' * 100_000 + b"\\"
+    with processor_time.below(1.0):
+        wire.shallow(text)
