@@ -132,10 +132,14 @@ def build(cpus: Iterable[Cpu]) -> CpuTopology:
 
 
 def mask_of(cpus: Iterable[int]) -> int:
-    """Return the bit mask of some CPUs."""
+    """Return the bit mask of some CPUs, without those that are no part of a topology.
+
+    A list may name the CPU 2,147,483,647, and a mask with it takes 256 MiB.
+    """
     mask = 0
     for cpu in cpus:
-        mask |= 1 << cpu
+        if cpu < MOST_CPUS:
+            mask |= 1 << cpu
     return mask
 
 

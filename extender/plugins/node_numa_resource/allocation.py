@@ -182,6 +182,8 @@ class Codec:
         cpus = cpulists.parse(status.cpuset)
         if 1000 * len(cpus) > requests.get(names.CPU, 0):
             raise ValueError(f"{len(cpus)} CPUs for {requests.get(names.CPU, 0)} millicores")
+        if max(cpus, default=0) >= cpu_topology.MOST_CPUS:
+            raise ValueError(f"no machine has CPU {max(cpus)}")
         zones: dict[int, views.Pairs] = {}
         for one in status.numa_node_resources:
             if not 0 <= one.node < cpu_topology.MOST_CPUS or one.node in zones:

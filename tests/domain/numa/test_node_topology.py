@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from domain.numa import hint_merge, node_topology
+from tests import processor_time
 
 CPUS = [{"id": n, "core": n % 4, "socket": 0, "node": n % 4 // 2 * 8} for n in range(8)]
 
@@ -127,3 +128,10 @@ def test_no_more_zones_than_can_be_aligned() -> None:
         {"name": f"node-{n}", "type": "Node", "resources": _resources("1", "1")} for n in range(20)
     ]
     assert len(node_topology.read(_object(zones=zones)).zones) == 8
+
+
+def test_reserved_cpus_that_no_machine_has_cost_nothing() -> None:
+    listed = ",".join(str(2**31 - 1 - at) for at in range(9))
+    raw = _object({"kubelet.koordinator.sh/cpu-manager-policy": {"reservedCPUs": f"0,{listed}"}})
+    with processor_time.below(0.1):
+        assert node_topology.read(raw).reserved == 1
