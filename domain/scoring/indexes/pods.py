@@ -47,6 +47,7 @@ class PodIndex:
             self._selecting.get(namespace, {}).pop(key, None)
         if not by_labels:
             del self._pods[namespace]
+            self._selecting.pop(namespace, None)
 
     def matching(
         self, namespace: str, selector: terms.Selector, size: int

@@ -36,7 +36,10 @@ class WorkloadIndex:
     def remove_service(self, namespace: str, name: str) -> None:
         """Forget a Service."""
         self._merged.pop(namespace, None)
-        self._services.get(namespace, {}).pop(name, None)
+        services = self._services.get(namespace, {})
+        services.pop(name, None)
+        if not services:
+            self._services.pop(namespace, None)
 
     def set_controller(
         self, kind: str, namespace: str, name: str, selector: Mapping[str, Any] | None
@@ -70,6 +73,8 @@ class WorkloadIndex:
         namespace, owner = metadata.namespace, _owner(metadata)
         if namespace not in self._services and owner is None:
             return None
+        if namespace not in self._merged and len(self._merged) >= _MOST:
+            self._merged.clear()
         known = self._merged.setdefault(namespace, {})
         key = (owner, tuple(sorted(metadata.labels.items())))
         found = known.get(key)

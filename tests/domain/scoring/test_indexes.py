@@ -4,6 +4,7 @@ import random
 from typing import Any
 
 import hypothesis
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import strategies as st
@@ -134,6 +135,21 @@ def test_counts_of_selectors_that_were_forgotten_are_right_when_asked_again() ->
     index.add(2, "default", {"app": "web"})
     index.remove(1, "default", {"app": "web"})
     assert index.matching("default", chosen, 3).tolist() == [0, 0, 1]
+
+
+def test_nothing_is_kept_of_namespaces_that_are_gone() -> None:
+    counted, known = pods.PodIndex(), workloads.WorkloadIndex()
+    for number in range(5000):
+        name = f"ns-{number}"
+        counted.add(0, name, {"app": "web"})
+        counted.remove(0, name, {"app": "web"})
+        known.set_service(name, "front", {"app": "web"})
+        known.remove_service(name, "front")
+        metadata = owned("ReplicaSet", app="web")
+        known.selector(msgspec.structs.replace(metadata, namespace=name))
+    kept = (counted._pods, counted._selecting, known._services, known._merged)
+    assert [len(one) for one in kept[:3]] == [0, 0, 0]
+    assert len(kept[3]) <= 4096
 
 
 def soft(*keys: str) -> tuple[core.Taint, ...]:
