@@ -21,8 +21,8 @@ _LARGEST: Final = 1 << 52
 """Amounts beyond this are cut: no device has them, and sums must stay within 64 bits."""
 LARGEST_MINOR: Final = 4096
 """No machine has so many devices of one type."""
-MOST_PARTITIONS: Final = 256
-"""Of one node; a machine with 16 GPUs has 31."""
+MOST_PARTITIONS: Final = 1024
+"""Of one node; a machine with 16 GPUs has 31, or a few hundred where any pair will do."""
 UNKNOWN_NUMA: Final = -1
 """NUMA node of a device whose place its agent does not know."""
 _LARGEST_NUMA: Final = 63

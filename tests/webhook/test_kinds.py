@@ -209,9 +209,9 @@ DOUBTED = {
     "too many partitions": (
         resources.DEVICES,
         {"devices": []},
-        "more than 256 partitions",
+        "more than 1024 partitions",
         {"annotations": {
-            names.ANNOTATION_GPU_PARTITIONS: f'{{"1": [{"{}," * 256}{{}}]}}'.replace(
+            names.ANNOTATION_GPU_PARTITIONS: f'{{"1": [{"{}," * 1024}{{}}]}}'.replace(
                 "{}", '{"minors":[1]}')}},
     ),
     "keys of a quota": (

@@ -115,15 +115,16 @@ def _best(
     count: int,
     used: frozenset[int],
 ) -> Partition:
+    others = [
+        (one.minors, weight * one.allocation_score)
+        for size, weight in _WEIGHTS
+        if size >= count
+        for one in _first_group(partitions.get(size, ()))
+    ]
+
     def left(chosen: Partition) -> int:
         gone = used | frozenset(chosen.minors)
-        return sum(
-            weight * one.allocation_score
-            for size, weight in _WEIGHTS
-            if size >= count
-            for one in _first_group(partitions.get(size, ()))
-            if gone.isdisjoint(one.minors)
-        )
+        return sum(value for minors, value in others if gone.isdisjoint(minors))
 
     # Of equal ones max returns the first that is listed.
     return max(feasible, key=left)

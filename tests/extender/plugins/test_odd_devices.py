@@ -5,6 +5,7 @@ import json
 import pytest
 
 from api import names
+from tests import processor_time
 from tests.extender.device_cluster import NAME, DeviceCluster, device, gpu
 
 TWO = {names.NVIDIA_GPU: "2"}
@@ -44,9 +45,10 @@ def test_a_pod_gets_as_many_gpus_as_it_asks_for_whatever_partitions_name(minors)
 
 
 def test_partitions_that_no_machine_has_as_many_of_do_not_count():
-    cluster = bound(*map(gpu, range(4)), table={"2": [{"minors": [2, 3]}] * 256})
+    with processor_time.below(1.0):
+        cluster = bound(*map(gpu, range(4)), table={"2": [{"minors": [2, 3]}] * 1024})
     assert cluster.minors("one") == [2, 3]
-    cluster = bound(*map(gpu, range(4)), table={"2": [{"minors": [2, 3]}] * 257})
+    cluster = bound(*map(gpu, range(4)), table={"2": [{"minors": [2, 3]}] * 1025})
     assert cluster.minors("one") == [0, 1]
 
 
