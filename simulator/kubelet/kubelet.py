@@ -235,6 +235,12 @@ class Kubelets:
             # Another pod has its name by now; the watch will tell.
             self._pods.pop(uid, None)
         else:
+            self._remember(uid, reported)
+
+    def _remember(self, uid: str, reported: link.Object) -> None:
+        """Keep the answer to a report, unless the watch has told of something newer meanwhile."""
+        known = self._pods.get(uid)
+        if known is not None and _version(known) < _version(reported):
             self._pods[uid] = reported
 
     def _stop(self, uid: str) -> None:
@@ -318,6 +324,10 @@ async def running(
     async with kubelets.serving(), supervise.Supervisor("kubelets") as supervisor:
         kubelets.supervised(supervisor)
         yield kubelets
+
+
+def _version(pod: link.Object) -> int:
+    return int(pod["metadata"]["resourceVersion"])
 
 
 def _path(namespace: str, name: str) -> str:

@@ -1,10 +1,14 @@
 """Simulated kubelets over HTTPS, as the API and an agent see them."""
 
+import asyncio
+import contextlib
 import json
 
 import aiohttp
 import pytest
+from aiohttp import web
 
+from simulator import link
 from simulator.kubelet import kubelet
 from tests.planes import raw
 
@@ -132,3 +136,90 @@ async def test_a_silent_node_does_nothing_more(assembled, assembled_api, host_lo
     )
     await assembled_api.wait_until(f"{PODS}/b", phase("Running"))
     assert host_log.log == [("started", "m", "b")]
+
+
+class LateServer:
+    """An API server of one pod whose answers to the kubelet come after what its watch tells."""
+
+    def __init__(self, told):
+        self._told = told
+        self._events = asyncio.Queue()
+        self.meta = {"name": "web", "namespace": "default", "uid": "1"}
+        self.answered = asyncio.Event()
+
+    def show(self, kind, **meta):
+        pod = {**POD, "metadata": {**self.meta, "resourceVersion": "2", **meta}, "status": {}}
+        self._events.put_nowait({"type": kind, "object": pod})
+
+    async def list_or_watch(self, request):
+        if "watch" not in request.query:
+            return web.json_response({"metadata": {"resourceVersion": "1"}, "items": []})
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while True:
+            await response.write(json.dumps(await self._events.get()).encode() + b"\n")
+
+    async def report(self, request):
+        status = (await request.json())["status"]
+        await self._told(self)
+        self.answered.set()
+        meta = {**self.meta, "resourceVersion": "3"}
+        return web.json_response({**POD, "metadata": meta, "status": status})
+
+    async def anything(self, request):
+        return web.json_response({})
+
+
+@contextlib.asynccontextmanager
+async def kubelets_of(server, host_log, clock):
+    app = web.Application()
+    app.router.add_get("/api/v1/pods", server.list_or_watch)
+    app.router.add_patch("/api/v1/namespaces/default/pods/web/status", server.report)
+    app.router.add_route("*", "/{path:.*}", server.anything)
+    runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    hooks = kubelet.Hooks(host_log.started, host_log.stopped)
+    try:
+        async with aiohttp.ClientSession() as session:
+            client = link.Link(session, f"http://127.0.0.1:{runner.addresses[0][1]}", clock)
+            async with kubelet.running(client, kubelet.Options(), hooks, clock) as kubelets:
+                await kubelets.add(kubelet.Machine("n"))
+                yield kubelets
+    finally:
+        await runner.cleanup()
+
+
+@pytest.mark.parametrize(
+    ("kind", "meta"),
+    [
+        pytest.param("DELETED", {"resourceVersion": "4"}, id="gone"),
+        pytest.param(
+            "MODIFIED",
+            {"resourceVersion": "4", "deletionTimestamp": "2026-01-01T00:00:00Z"},
+            id="being deleted",
+        ),
+    ],
+)
+async def test_a_late_answer_to_a_report_revives_no_pod(host_log, clock, kind, meta):
+    async def overtaken(server):
+        server.show(kind, **meta)
+
+        async def heard():
+            known = kubelets._pods.get("1")
+            return known is None or known["metadata"]["resourceVersion"] == "4"
+
+        await raw.eventually(heard)
+
+    server = LateServer(overtaken)
+    async with kubelets_of(server, host_log, clock) as kubelets:
+        server.show("ADDED")
+        await server.answered.wait()
+
+        async def idle():
+            return not kubelets._busy
+
+        await raw.eventually(idle)
+        assert kubelets.pods_of("n") == []
+    assert host_log.log == [("started", "n", "web"), ("stopped", "n", "web")]
