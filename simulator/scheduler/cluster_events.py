@@ -29,9 +29,13 @@ def of_node(old: Object | None, new: Object | None) -> Iterator[Happening]:
         yield Happening.NODE_OTHER
 
 
-def matter(old: Object, new: Object) -> bool:
-    """Whether a waiting pod has changed, not merely been delivered again."""
-    return _declared(old) != _declared(new)
+def of_pod(old: Object, new: Object) -> Happening | None:
+    """Return what a new version of a waiting pod may mean to it, None without any change."""
+    before, after = _declared(old), _declared(new)
+    if before == after:
+        return None
+    same = before["spec"].get("tolerations") == after["spec"].get("tolerations")
+    return Happening.OWN_CHANGE if same else Happening.OWN_TOLERATIONS
 
 
 def _declared(pod: Object) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from simulator.scheduler import intree
 NOTHING_TO_DEALLOCATE = "no new claims to deallocate"
 NO_VICTIMS = "No preemption victims found for incoming pod"
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
+NO_CANDIDATE = "no candidate node for preemption"
 NO_NODES = "no nodes available to schedule pods"
 # The stock scheduler's events carry at most this much text.
 LONGEST_NOTE = 1024

@@ -73,6 +73,13 @@ class Intake:
         if had_room:
             now = self._clock.monotonic()
             self._queue.happened(scheduling_queue.Happening.POD_GONE, now)
+        elif pod.nominated:
+            self._on_nomination_gone(pod)
+
+    def _on_nomination_gone(self, pod: intree.PodInfo) -> None:
+        """Wake the pods that a nomination kept away; more important ones never minded it."""
+        now = self._clock.monotonic()
+        self._queue.happened(scheduling_queue.Happening.POD_GONE, now, pod.priority)
 
     def _on_pod_placed(self, old: object_store.Object | None, pod: intree.PodInfo) -> None:
         self.waiting.pop(pod.key, None)
@@ -91,5 +98,8 @@ class Intake:
             self._queue.remove(pod.key)
         elif pod.key not in self._queue:
             self._queue.add(pod.key, pod.priority, meta.get("creationTimestamp", ""))
-        elif old is None or cluster_events.matter(old, pod.raw):
-            self._queue.changed(pod.key, self._clock.monotonic())
+        elif old is not None and (happening := cluster_events.of_pod(old, pod.raw)) is not None:
+            self._queue.changed(pod.key, happening, self._clock.monotonic())
+        before = None if old is None else intree.read_pod(old)
+        if before is not None and before.nominated and before.nominated != pod.nominated:
+            self._on_nomination_gone(before)

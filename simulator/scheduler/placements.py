@@ -9,7 +9,7 @@ from process.runtime import clock as clocks
 from simulator.apiserver.http import api_errors
 from simulator.apiserver.registry import event_versions
 from simulator.apiserver.storage import lifecycle, object_store
-from simulator.scheduler import diagnosis, intree
+from simulator.scheduler import diagnosis, intree, preemption
 
 UNSCHEDULABLE = "Unschedulable"
 ERROR = "SchedulerError"
@@ -24,8 +24,13 @@ class Writer:
         self._serial = 0
         self._noted: dict[tuple[str, str, str], str] = {}
 
-    def refuse(self, pod: intree.PodInfo, reason: str, message: str, nominated: str = "") -> None:
-        """Say in the pod's status and in an event why it has no node."""
+    def refuse(
+        self, pod: intree.PodInfo, reason: str, message: str, nominated: str | None = ""
+    ) -> None:
+        """Say in the pod's status and in an event why it has no node.
+
+        A nomination that it had ends, unless another one is given or None.
+        """
         self._event(pod, "Warning", "FailedScheduling", "Scheduling", message)
 
         def change(stored: object_store.Object) -> None:
@@ -33,6 +38,17 @@ class Writer:
             self._condition(status, "PodScheduled", "False", reason, message)
             if nominated:
                 status["nominatedNodeName"] = nominated
+            elif nominated is not None:
+                status.pop("nominatedNodeName", None)
+
+        with _unless_gone():
+            self._store.modify(resources.PODS, pod.name, pod.namespace, change)
+
+    def end_nomination(self, pod: intree.PodInfo) -> None:
+        """Take back the node that was named for a pod."""
+
+        def change(stored: object_store.Object) -> None:
+            stored.get("status", {}).pop("nominatedNodeName", None)
 
         with _unless_gone():
             self._store.modify(resources.PODS, pod.name, pod.namespace, change)
@@ -65,7 +81,7 @@ class Writer:
 
         def change(stored: object_store.Object) -> None:
             status = stored.setdefault("status", {})
-            self._condition(status, "DisruptionTarget", "True", "PreemptionByScheduler", message)
+            self._condition(status, "DisruptionTarget", "True", preemption.REASON, message)
 
         with _unless_gone():
             self._store.modify(resources.PODS, victim.name, victim.namespace, change)

@@ -25,8 +25,13 @@ class Budget:
     allowed: int
 
 
+REASON = "PreemptionByScheduler"
+
 Nominated = Callable[[str], Sequence[intree.PodInfo]]
 """Returns who was promised room on a node and may not be overtaken."""
+
+
+_OFFSET = 1 << 31
 
 
 def _nobody(_node: str) -> Sequence[intree.PodInfo]:
@@ -45,15 +50,29 @@ def read_budget(raw: Mapping[str, Any]) -> Budget:
 def obstacle(pod: intree.PodInfo, node: intree.NodeInfo | None) -> str:
     """Say why looking for victims makes no sense now, empty when it does.
 
-    `node` is where the pod was nominated: while less important pods leave it, the pod waits.
+    `node` is where the pod was nominated and may still fit: while less important pods leave it
+    that were preempted, the pod waits.
     """
     if pod.raw["spec"].get("preemptionPolicy") == "Never":
         return "not eligible due to preemptionPolicy=Never."
-    leaving = node is not None and any(
-        other.priority < pod.priority and "deletionTimestamp" in other.raw["metadata"]
+    waits = node is not None and any(
+        other.priority < pod.priority and leaving(other) and _preempted(other)
         for other in node.pods.values()
     )
-    return "not eligible due to a terminating pod on the nominated node." if leaving else ""
+    return "not eligible due to a terminating pod on the nominated node." if waits else ""
+
+
+def leaving(pod: intree.PodInfo) -> bool:
+    """Whether a pod is being deleted already."""
+    return "deletionTimestamp" in pod.raw["metadata"]
+
+
+def _preempted(pod: intree.PodInfo) -> bool:
+    conditions = (pod.raw.get("status") or {}).get("conditions") or ()
+    return any(
+        (one["type"], one["status"], one.get("reason")) == ("DisruptionTarget", "True", REASON)
+        for one in conditions
+    )
 
 
 def candidates(
@@ -88,7 +107,8 @@ def _cost(victims: Victims) -> tuple[int, int, int, int, tuple[int, ...]]:
     return (
         victims.violations,
         highest,
-        sum(pod.priority for pod in victims.pods),
+        # Of pods of whatever priority fewer are better, as with the stock scheduler.
+        sum(pod.priority + _OFFSET for pod in victims.pods),
         len(victims.pods),
         tuple(-ord(letter) for letter in started),
     )

@@ -175,6 +175,7 @@ class Scheduler:
     def _fail(self, pod: intree.PodInfo, error: diagnosis.AttemptError) -> None:
         if self._intake.is_current(pod):
             self._queue.retry(pod.key, self._clock.monotonic())
+            self._view.nominate(pod, "")
             self._writer.refuse(pod, placements.ERROR, str(error))
             self._nap.wake()
 
@@ -182,22 +183,28 @@ class Scheduler:
         try:
             node, remark = await self._preempt(pod, refused)
         except diagnosis.AttemptError as error:
-            node, remark = "", str(error)
+            node, remark = None, str(error)
         if not self._intake.is_current(pod):
             return
-        if node:
+        if node is not None:
             self._view.nominate(pod, node)
         message = diagnosis.sentence(refused, remark)
         self._queue.park(pod.key, refused.plugins, self._clock.monotonic())
         self._writer.refuse(pod, placements.UNSCHEDULABLE, message, node)
         self._nap.wake()
 
-    async def _preempt(self, pod: intree.PodInfo, refused: diagnosis.Refused) -> tuple[str, str]:
-        """Evict less important pods; returns the node to nominate or what to say instead."""
+    async def _preempt(
+        self, pod: intree.PodInfo, refused: diagnosis.Refused
+    ) -> tuple[str | None, str]:
+        """Evict less important pods; returns the node to nominate or what to say instead.
+
+        The node is empty where a nomination ends, and None where it stays as it is.
+        """
         nodes = self._view.nodes
-        obstacle = preemption.obstacle(pod, nodes.get(pod.nominated))
+        final = pod.nominated in refused.refusals and not refused.refusals[pod.nominated].resolvable
+        obstacle = preemption.obstacle(pod, None if final else nodes.get(pod.nominated))
         if obstacle:
-            return "", obstacle
+            return None, obstacle
         tried = [
             nodes[name]
             for name, refusal in refused.refusals.items()
@@ -206,14 +213,26 @@ class Scheduler:
         offered = preemption.candidates(
             pod, tried, self._budgets(), lambda name: self._view.nominated(name, pod.priority)
         )
-        if offered and self._extender is not None:
+        if not offered:
+            return "", diagnosis.no_victims(refused)
+        if self._extender is not None:
             offered = await self._extender.preempt(pod, offered, nodes)
         chosen = preemption.best(offered)
         if chosen is None:
-            return "", diagnosis.no_victims(refused)
-        for victim in offered[chosen].pods:
-            self._writer.evict(victim, pod, chosen)
+            return None, diagnosis.NO_CANDIDATE
+        self._evict(
+            pod, chosen, [one for one in offered[chosen].pods if not preemption.leaving(one)]
+        )
         return chosen, ""
+
+    def _evict(self, pod: intree.PodInfo, node: str, victims: list[intree.PodInfo]) -> None:
+        """Evict who does not leave yet; room on that node is promised to nobody less important."""
+        if victims:
+            for other in self._view.overtaken(node, pod.priority):
+                self._view.nominate(other, "")
+                self._writer.end_nomination(other)
+        for victim in victims:
+            self._writer.evict(victim, pod, node)
 
     def _budgets(self) -> list[preemption.Budget]:
         listed = self._store.list(resources.POD_DISRUPTION_BUDGETS).items

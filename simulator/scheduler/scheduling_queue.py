@@ -18,18 +18,20 @@ class Happening(enum.Enum):
     NODE_LABELS = "the labels of a node changed"
     NODE_TAINTS = "the taints of a node changed, or it may be used again"
     NODE_OTHER = "annotations or conditions of a node changed"
-    OWN_CHANGE = "the waiting pod itself changed"
+    OWN_TOLERATIONS = "the waiting pod itself got another toleration"
+    OWN_CHANGE = "the waiting pod itself changed otherwise"
 
 
 EXTENDER = "Extender"
 ANY = frozenset(Happening)
 _NODE_ADDED = Happening.NODE_ADDED
+_TAINTS = frozenset({_NODE_ADDED, Happening.NODE_TAINTS, Happening.OWN_TOLERATIONS})
 # What each reason for a refusal waits for; an extender's reasons are unknown, so for anything.
 WAKING: Mapping[str, frozenset[Happening]] = {
     EXTENDER: ANY,
-    "NodeUnschedulable": frozenset({_NODE_ADDED, Happening.NODE_TAINTS}),
+    "NodeUnschedulable": _TAINTS,
     "NodeName": frozenset({_NODE_ADDED}),
-    "TaintToleration": frozenset({_NODE_ADDED, Happening.NODE_TAINTS}),
+    "TaintToleration": _TAINTS,
     "NodeAffinity": frozenset({_NODE_ADDED, Happening.NODE_LABELS}),
     "NodePorts": frozenset({_NODE_ADDED, Happening.POD_GONE}),
     "NodeResourcesFit": frozenset({_NODE_ADDED, Happening.NODE_CAPACITY, Happening.POD_GONE}),
@@ -154,18 +156,24 @@ class Queue:
         """End an attempt that placed the pod."""
         self._trying.pop(key, None)
 
-    def happened(self, happening: Happening, now: float) -> None:
-        """Wake every parked pod that this could help."""
-        for _, seen in self._trying.values():
-            seen.add(happening)
-        for key in [key for key, entry in self._parked.items() if _wakes(happening, entry)]:
+    def happened(self, happening: Happening, now: float, priority: int | None = None) -> None:
+        """Wake every parked pod that this could help, of at most this priority if one is given."""
+        for entry, seen in self._trying.values():
+            if priority is None or entry.priority <= priority:
+                seen.add(happening)
+        woken = [
+            key
+            for key, entry in self._parked.items()
+            if _wakes(happening, entry) and (priority is None or entry.priority <= priority)
+        ]
+        for key in woken:
             self._wake(key, now)
 
-    def changed(self, key: str, now: float) -> None:
+    def changed(self, key: str, happening: Happening, now: float) -> None:
         """Wake one parked pod because it was changed itself."""
         if key in self._trying:
-            self._trying[key][1].add(Happening.OWN_CHANGE)
-        elif key in self._parked and _wakes(Happening.OWN_CHANGE, self._parked[key]):
+            self._trying[key][1].add(happening)
+        elif key in self._parked and _wakes(happening, self._parked[key]):
             self._wake(key, now)
 
     def _release(self, now: float) -> None:

@@ -82,6 +82,14 @@ class Snapshot:
             if where == node and pod.priority >= priority
         ]
 
+    def overtaken(self, node: str, priority: int) -> list[intree.PodInfo]:
+        """Who was promised room on a node and is less important than this."""
+        return [
+            pod
+            for where, pod in self._nominated.values()
+            if where == node and pod.priority < priority
+        ]
+
     def _place(self, pod: intree.PodInfo, node: str) -> None:
         if self._where.get(pod.uid, node) != node:
             self._unplace(pod.uid)

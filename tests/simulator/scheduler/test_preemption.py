@@ -109,7 +109,16 @@ def test_who_never_preempts_says_so(pod_info):
 
 
 def test_while_victims_leave_nobody_else_is_evicted(pod, pod_info, node_info, high):
-    leaving = pod("low")
+    leaving = pod(
+        "low",
+        status={
+            "conditions": [
+                {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+            ]
+        },
+    )
+    node = node_info(intree.read_pod(leaving))
+    assert preemption.obstacle(high, node) == ""
     leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     node = node_info(intree.read_pod(leaving))
     assert "terminating pod" in preemption.obstacle(high, node)

@@ -49,6 +49,8 @@ def test_anything_wakes_what_an_extender_refused(queue, happening):
         pytest.param("NodeResourcesFit", Happening.POD_ADDED, False, id="less room"),
         pytest.param("TaintToleration", Happening.NODE_TAINTS, True, id="taint gone"),
         pytest.param("TaintToleration", Happening.POD_GONE, False, id="pod gone, taint stays"),
+        pytest.param("TaintToleration", Happening.OWN_TOLERATIONS, True, id="toleration"),
+        pytest.param("TaintToleration", Happening.OWN_CHANGE, False, id="nudge, taint stays"),
         pytest.param("NodeAffinity", Happening.NODE_LABELS, True, id="label"),
         pytest.param("NodeAffinity", Happening.NODE_CAPACITY, False, id="capacity, no label"),
         pytest.param("NodePorts", Happening.POD_GONE, True, id="port free"),
@@ -63,7 +65,7 @@ def test_in_tree_refusals_wait_for_what_helps(queue, plugin, happening, wakes):
 def test_a_nudge_wakes_one_pod_only(queue):
     parked(queue, "a/x")
     parked(queue, "a/y")
-    queue.changed("a/x", 100.0)
+    queue.changed("a/x", Happening.OWN_CHANGE, 100.0)
     assert queue.pop(100.0) == "a/x"
     assert queue.pop(100.0) is None
 
@@ -87,7 +89,7 @@ def test_what_happens_during_an_attempt_and_does_not_help_is_ignored(queue):
 def test_a_change_during_an_attempt_is_not_lost(queue):
     queue.add("a/x", 0, "")
     queue.pop(0.0)
-    queue.changed("a/x", 0.0)
+    queue.changed("a/x", Happening.OWN_CHANGE, 0.0)
     queue.park("a/x", {scheduling_queue.EXTENDER}, 0.0)
     assert queue.pop(0.0) == "a/x"
 
