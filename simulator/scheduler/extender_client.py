@@ -3,7 +3,7 @@
 import logging
 import ssl
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import aiohttp
 import orjson
@@ -11,6 +11,8 @@ import orjson
 from simulator.scheduler import diagnosis, intree, preemption, scheduling_queue
 
 _logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 # A point of an extender weighs as much as ten in-tree points.
 POINT = 10
@@ -43,9 +45,9 @@ class Extender:
         """Return the nodes that are left and why the others are not."""
         body = {"Pod": _sent(pod), "Nodes": None, "NodeNames": list(names)}
         answer = _folded(await self._post("filter", body, self._decide))
-        if answer.get("error"):
-            raise diagnosis.AttemptError(str(answer["error"]))
-        left = answer.get("nodenames") or []
+        if error := _read(answer.get("error"), str):
+            raise diagnosis.AttemptError(error)
+        left = [_read(name, str) for name in _read(answer.get("nodenames"), list)]
         asked = set(names)
         for name in left:
             if name not in asked:
@@ -57,20 +59,23 @@ class Extender:
         silent = asked.difference(left)
         refused = {name: _refusal("", resolvable=False) for name in names if name in silent}
         for field, resolvable in (("failednodes", True), ("failedandunresolvablenodes", False)):
-            for name, reason in (answer.get(field) or {}).items():
-                refused[name] = _refusal(reason, resolvable=resolvable)
-        return list(left), refused
+            for name, reason in _read(answer.get(field), dict).items():
+                refused[name] = _refusal(_read(reason, str), resolvable=resolvable)
+        return left, refused
 
     async def prioritize(self, pod: intree.PodInfo, names: Sequence[str]) -> dict[str, int]:
         """Return points by node; an extender that fails gives none."""
         body = {"Pod": _sent(pod), "Nodes": None, "NodeNames": list(names)}
         try:
-            answer = await self._post("prioritize", body, self._decide)
+            answer = _read(await self._post("prioritize", body, self._decide), list)
+            entries = [_folded(entry) for entry in answer]
+            return {
+                _read(entry.get("host"), str): _read(entry.get("score"), int) * POINT
+                for entry in entries
+            }
         except diagnosis.AttemptError as error:
             _logger.warning("scores were dropped pod=%s reason=%s", pod.key, error)
             return {}
-        entries = [_folded(entry) for entry in answer or ()]
-        return {entry["host"]: int(entry["score"]) * POINT for entry in entries}
 
     async def bind(self, pod: intree.PodInfo, node: str) -> None:
         """Let the extender bind; raises AttemptError with what it says."""
@@ -81,8 +86,8 @@ class Extender:
             "Node": node,
         }
         answer = _folded(await self._post("bind", body, self._bind))
-        if answer.get("error"):
-            raise diagnosis.AttemptError(str(answer["error"]))
+        if error := _read(answer.get("error"), str):
+            raise diagnosis.AttemptError(error)
 
     async def preempt(
         self,
@@ -106,7 +111,7 @@ class Extender:
         answer = _folded(await self._post("preempt", body, self._decide))
         return {
             node: self._victims(node, _folded(entry), nodes)
-            for node, entry in (answer.get("nodenametometavictims") or {}).items()
+            for node, entry in _read(answer.get("nodenametometavictims"), dict).items()
         }
 
     def _victims(
@@ -116,8 +121,8 @@ class Extender:
             raise diagnosis.AttemptError(f'nodeinfo not found for node name "{node}"')
         there = {pod.uid: pod for pod in nodes[node].pods.values()}
         chosen = []
-        for item in entry.get("pods") or ():
-            uid = _folded(item).get("uid", "")
+        for item in _read(entry.get("pods"), list):
+            uid = _read(_folded(item).get("uid"), str)
             if uid not in there:
                 raise diagnosis.AttemptError(
                     f"extender: {self._url} claims to preempt pod (UID: &MetaPod{{UID:{uid},}}) "
@@ -126,7 +131,7 @@ class Extender:
             chosen.append(there[uid])
         if not chosen:
             raise diagnosis.AttemptError(f'expected at least one victim pod on node "{node}"')
-        return preemption.Victims(tuple(chosen), int(entry.get("numpdbviolations") or 0))
+        return preemption.Victims(tuple(chosen), _read(entry.get("numpdbviolations"), int))
 
     async def _post(self, verb: str, body: Any, timeout: aiohttp.ClientTimeout) -> Any:
         url = f"{self._url}/{verb}"
@@ -156,13 +161,19 @@ def _sent(pod: intree.PodInfo) -> dict[str, Any]:
 
 def _folded(answer: Any) -> dict[str, Any]:
     """Go reads keys without regard to case, so this does."""
-    if answer is None:
-        return {}
-    if not isinstance(answer, dict):
+    return {str(key).lower(): value for key, value in _read(answer, dict).items()}
+
+
+def _read(value: Any, wanted: type[T]) -> T:
+    """Return a part of an answer, which has to be of this type; null is its empty value."""
+    if value is None:
+        return wanted()
+    # Not a subclass: what is true or false is no number.
+    if type(value) is not wanted:
         raise diagnosis.AttemptError(
-            f"json: cannot unmarshal {type(answer).__name__} into an answer of an extender"
+            f"json: cannot unmarshal {type(value).__name__} into a {wanted.__name__} of an answer"
         )
-    return {str(key).lower(): value for key, value in answer.items()}
+    return value
 
 
 def _refusal(reason: str, *, resolvable: bool) -> intree.Refusal:

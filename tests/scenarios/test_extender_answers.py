@@ -93,6 +93,15 @@ async def silent(body):
     await asyncio.sleep(60)
 
 
+def always(answer):
+    """An answer that is the same whatever was asked."""
+
+    async def given(body):
+        return answer
+
+    return given
+
+
 @pytest.mark.parametrize(
     ("answer", "saying"),
     [
@@ -100,6 +109,13 @@ async def silent(body):
         pytest.param(teapot, "code 418", id="status"),
         pytest.param(no_json, "", id="no json"),
         pytest.param(silent, "", id="no answer"),
+        pytest.param(always({"NodeNames": 5}), "cannot unmarshal", id="a number of nodes"),
+        pytest.param(always({"NodeNames": [["a"]]}), "cannot unmarshal", id="a list as a name"),
+        pytest.param(always({"FailedNodes": ["a"]}), "cannot unmarshal", id="no reasons"),
+        pytest.param(
+            always({"FailedNodes": {"a": 5}}), "cannot unmarshal", id="a number as a reason"
+        ),
+        pytest.param(always({"Error": 5}), "cannot unmarshal", id="a number as an error"),
     ],
 )
 async def test_a_broken_answer_is_an_error_of_the_scheduler(here, extender, answer, saying):
@@ -221,15 +237,23 @@ async def test_custom_resources_wake_nobody(here, extender, boxes):
     assert min(tries) == 1
 
 
-async def test_scores_that_fail_are_left_out_silently(here, extender):
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(web.Response(status=500), id="status"),
+        pytest.param({"not": "a list"}, id="no list"),
+        pytest.param([5], id="no object"),
+        pytest.param([{"Host": ["a"], "Score": 1}], id="no name"),
+        pytest.param([{"Host": "a", "Score": "many"}], id="no number"),
+        pytest.param([{"Host": "a", "Score": 1.5}], id="no whole number"),
+        pytest.param([{"Score": 1}], id="nobody's score"),
+    ],
+)
+async def test_scores_that_fail_are_left_out_silently(here, extender, answer):
     await here.node("a")
     await here.node("b")
     await here.known(extender)
-
-    async def broken(body):
-        return web.Response(status=500)
-
-    extender.prioritize = broken
+    extender.prioritize = always(answer)
     await here.pod("web")
     await here.bound("web")
     assert len(extender.of("filter", "web")) == 1

@@ -1,7 +1,9 @@
 """What an extender may do to the victims that the scheduler proposes."""
 
 import contextlib
+import json
 
+import pytest
 import pytest_asyncio
 
 
@@ -96,7 +98,7 @@ async def test_without_nodes_nobody_leaves(stage):
     stage.extender.preempt = nobody
     await stage.arrive()
     await stage.extender.called("preempt", "high")
-    await stage.here.refused("high", "0/1 nodes are available: 1 Insufficient cpu")
+    await stage.here.refused("high", "preemption: no candidate node for preemption")
     await stage.stays("low")
     assert not stage.extender.of("bind", "high")
 
@@ -145,6 +147,34 @@ async def test_a_node_without_victims_stops_preemption(stage):
     await stage.arrive()
     node = stage.nodes["a"]
     await stage.here.refused("high", f'expected at least one victim pod on node "{node}"')
+    await stage.stays("low")
+
+
+@pytest.mark.parametrize(
+    "victims",
+    [
+        pytest.param([], id="a list of nodes"),
+        pytest.param({"NODE": 5}, id="a number of victims"),
+        pytest.param({"NODE": {"Pods": 5}}, id="a number of pods"),
+        pytest.param({"NODE": {"Pods": [{"UID": ["low"]}]}}, id="a list as a uid"),
+        pytest.param(
+            {"NODE": {"Pods": [{"UID": "low"}], "NumPDBViolations": "some"}},
+            id="a word as a number",
+        ),
+    ],
+)
+async def test_senseless_victims_stop_preemption(stage, victims):
+    await stage.fill("a", "low")
+
+    async def senseless(body):
+        text = json.dumps(victims).replace("NODE", stage.nodes["a"])
+        return {
+            "NodeNameToMetaVictims": json.loads(text.replace('"low"', f'"{stage.pods["low"]}"'))
+        }
+
+    stage.extender.preempt = senseless
+    await stage.arrive()
+    await stage.here.refused("high", "cannot unmarshal")
     await stage.stays("low")
 
 
