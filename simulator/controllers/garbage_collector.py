@@ -27,9 +27,9 @@ class Garbage:
         self._finished(key, lifecycle.ORPHAN)
 
     def _foreground(self, uid: str) -> None:
-        """Delete the dependents first; the owner follows when the last of them is gone."""
+        """Delete the dependents first; the owner follows when the last that blocks it is gone."""
         for dependent in sorted(self._dependents.get(uid, ())):
-            self._delete(dependent)
+            self._owner_gone(dependent)
         self._maybe_finish(uid)
 
     def _changed(self, event: object_store.Event) -> None:
@@ -39,7 +39,8 @@ class Garbage:
         uid = event.object["metadata"]["uid"]
         if event.type != "DELETED":
             self._added(event.key, event.object)
-            if event.type == "ADDED" and _owners(event.object):
+            before = () if event.previous is None else _owners(event.previous)
+            if set(_owners(event.object)).difference(before):
                 # The owner may have gone while its controller was still making this.
                 self._owner_gone(event.key)
             self._deleting(event.key, uid)
@@ -67,14 +68,40 @@ class Garbage:
             self._dependents[owner].add(key)
 
     def _owner_gone(self, key: object_store.Key) -> None:
+        """Delete a dependent of which every owner is gone; cut the references to some of them."""
         value = self._store.find(_sort(key), key.name, key.namespace)
-        if value is not None and not any(owner in self._places for owner in _owners(value)):
+        references = _references(value)
+        kept = [one for one in references if self._stays(one["uid"])]
+        if value is None or len(kept) == len(references):
+            return
+        if kept:
+            meta = {**value["metadata"], "ownerReferences": kept}
+            self._store.update(_sort(key), {**value, "metadata": meta})
+        else:
             self._delete(key)
+
+    def _stays(self, uid: str) -> bool:
+        """Whether an owner exists and does not wait for its dependents to go."""
+        key = self._places.get(uid)
+        if key is None:
+            return False
+        value = self._store.find(_sort(key), key.name, key.namespace)
+        meta = {} if value is None else value["metadata"]
+        waits = lifecycle.FOREGROUND in (meta.get("finalizers") or ())
+        return not ("deletionTimestamp" in meta and waits)
+
+    def _is_blocked(self, uid: str) -> bool:
+        """Whether a dependent is left that asks its owner to wait for it."""
+        return any(
+            one["uid"] == uid and one.get("blockOwnerDeletion")
+            for key in self._dependents.get(uid, ())
+            for one in _references(self._store.find(_sort(key), key.name, key.namespace))
+        )
 
     def _maybe_finish(self, uid: str) -> None:
         key = self._places.get(uid)
         value = None if key is None else self._store.find(_sort(key), key.name, key.namespace)
-        if key is None or value is None or self._dependents.get(uid):
+        if key is None or value is None or self._is_blocked(uid):
             return
         self._finished(key, lifecycle.FOREGROUND)
 
@@ -92,8 +119,12 @@ class Garbage:
             self._store.delete(_sort(key), key.name, key.namespace)
 
 
+def _references(value: object_store.Object | None) -> list[object_store.Object]:
+    return [] if value is None else value["metadata"].get("ownerReferences") or []
+
+
 def _owners(value: object_store.Object) -> list[str]:
-    return [owner["uid"] for owner in value["metadata"].get("ownerReferences") or ()]
+    return [owner["uid"] for owner in _references(value)]
 
 
 def _sort(key: object_store.Key) -> object_store.Collection:

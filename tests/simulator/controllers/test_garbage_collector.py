@@ -24,7 +24,9 @@ def collector(store: object_store.Objects) -> garbage_collector.Garbage:
 
 
 def create(store: object_store.Objects, name: str, *owners: str, **meta: Any) -> str:
-    references = [{"kind": "ConfigMap", "name": uid, "uid": uid} for uid in owners]
+    references = [
+        {"kind": "ConfigMap", "name": uid, "uid": uid, "blockOwnerDeletion": True} for uid in owners
+    ]
     body = {"metadata": {"name": name, "namespace": "d", "ownerReferences": references, **meta}}
     return str(store.create(MAPS, body)["metadata"]["uid"])
 
