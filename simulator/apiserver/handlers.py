@@ -161,8 +161,8 @@ async def _write(write: writes.Write, request: web.Request) -> web.Response:
             item = await writes.create(write, responses.decoded(media, body))
             code = 201
         case "update":
-            item = await writes.update(write, responses.decoded(media, body))
-            code = 200
+            item, created = await writes.update(write, responses.decoded(media, body))
+            code = 201 if created else 200
         case "patch":
             item, created = await writes.patch(write, media, body)
             code = 201 if created else 200

@@ -5,6 +5,8 @@ import contextlib
 
 import pytest
 
+from tests.planes import raw
+
 GROUP = "/apis/admissionregistration.k8s.io/v1"
 
 
@@ -166,3 +168,66 @@ async def test_a_hook_with_side_effects_is_skipped_or_refused_on_a_dry_run(here,
         await here.api.post(here.path("configmaps"), config_map(name), dryRun="All")
     (request,) = hook.requests
     assert request["dryRun"] is True
+
+
+EVERYTHING = {
+    "apiGroups": [""],
+    "apiVersions": ["v1"],
+    "operations": ["CREATE", "UPDATE", "DELETE"],
+    "resources": ["configmaps"],
+}
+
+
+def meanwhile(hook, operation, act):
+    """Let something happen while the hook is asked about the first write of this kind."""
+    hook.requests.clear()
+    acts = [act]
+
+    async def answer(request):
+        if request["operation"] == operation and acts:
+            await acts.pop()()
+        return {"allowed": True}
+
+    hook.answer = answer
+
+
+async def test_a_deletion_is_judged_again_when_the_object_has_changed_meanwhile(here, hook):
+    async with installed(here, hook, "Validating", rules=[EVERYTHING]) as name:
+        await noticed(here, hook, name)
+        await here.api.post(here.path("configmaps"), config_map(name))
+        path = here.path("configmaps", "a")
+        meanwhile(hook, "DELETE", lambda: here.api.patch(path, {"data": {"x": "2"}}))
+        await here.api.delete(path)
+    asked = [one["oldObject"]["data"]["x"] for one in hook.requests if one["operation"] == "DELETE"]
+    assert asked == ["1", "2"]
+
+
+async def test_a_mutating_hook_may_deny_a_deletion(here, hook):
+    async with installed(here, hook, rules=[EVERYTHING]) as name:
+        await noticed(here, hook, name)
+        await here.api.post(here.path("configmaps"), config_map(name))
+        hook.answer = hook.denying("it stays")
+        answer = await here.api.call("DELETE", here.path("configmaps", "a"))
+    assert answer.status == 403
+    assert "it stays" in answer.message
+
+
+async def test_an_apply_merges_with_what_was_created_meanwhile(here, hook):
+    async with installed(here, hook) as name:
+        await noticed(here, hook, name)
+        meanwhile(hook, "CREATE", lambda: here.api.post(here.path("configmaps"), config_map(name)))
+        labels = {"hooked": name}
+        body = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "a", "labels": labels},
+        }
+        answer = await here.api.call(
+            "PATCH",
+            here.path("configmaps", "a"),
+            {**body, "data": {"y": "1"}},
+            kind=raw.APPLY_PATCH,
+            query={"fieldManager": "test"},
+        )
+    assert answer.status == 200, answer.message
+    assert answer.body["data"] == {"x": "1", "y": "1"}

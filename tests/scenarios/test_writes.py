@@ -98,6 +98,32 @@ async def test_a_dry_run_writes_nothing(here, maps):
     assert (await here.api.call("GET", f"{maps}/a")).status == 404
 
 
+async def test_a_dry_run_of_a_change_shows_the_version_that_is_stored(here, maps):
+    made = await here.api.post(maps, config_map("a"))
+    patched = await here.api.patch(f"{maps}/a", {"data": {"x": "1"}}, dryRun="All")
+    assert patched["data"] == {"x": "1"}
+    assert patched["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
+
+
+@pytest.mark.parametrize(
+    ("kept", "status", "reason"),
+    [
+        pytest.param((), 201, None, id="nothing"),
+        pytest.param(("resourceVersion",), 201, None, id="its version"),
+        pytest.param(("resourceVersion", "uid"), 409, "Conflict", id="its uid"),
+    ],
+)
+async def test_an_update_of_a_lease_that_is_gone_creates_it_anew(here, kept, status, reason):
+    leases = here.path("leases", group="coordination.k8s.io/v1")
+    made = await here.api.post(leases, {"metadata": {"name": "a"}})
+    await here.api.delete(f"{leases}/a")
+    meta = {"name": "a", **{field: made["metadata"][field] for field in kept}}
+    answer = await here.api.call("PUT", f"{leases}/a", {"metadata": meta})
+    assert (answer.status, answer.reason) == (status, reason)
+    left = await here.api.call("GET", f"{leases}/a")
+    assert (left.status == 200) is (status == 201)
+
+
 async def test_a_merge_patch_merges_and_null_removes(here, maps):
     await here.api.post(maps, config_map("a", x="1", y="2"))
     patched = await here.api.patch(f"{maps}/a", {"data": {"x": None, "z": "3"}})
@@ -209,26 +235,6 @@ async def test_the_spec_of_a_pod_hardly_changes(here):
     body = {"spec": {"priority": 5}}
     answer = await here.api.call("PATCH", here.path("pods", "web"), body, kind=raw.MERGE_PATCH)
     assert answer.status in (403, 422)
-
-
-async def test_an_owned_object_follows_its_owner(here, maps):
-    owner = await here.api.post(maps, config_map("owner"))
-    body = config_map("owned")
-    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner"}
-    body["metadata"]["ownerReferences"] = [{**reference, "uid": owner["metadata"]["uid"]}]
-    await here.api.post(maps, body)
-    await here.api.delete(f"{maps}/owner")
-    await here.api.wait_until(f"{maps}/owned", lambda found: found is None)
-
-
-async def test_an_object_of_an_owner_that_is_gone_leaves_too(here, maps):
-    owner = await here.api.post(maps, config_map("owner"))
-    await here.api.delete(f"{maps}/owner")
-    body = config_map("late")
-    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner"}
-    body["metadata"]["ownerReferences"] = [{**reference, "uid": owner["metadata"]["uid"]}]
-    await here.api.post(maps, body)
-    await here.api.wait_until(f"{maps}/late", lambda found: found is None)
 
 
 async def test_metadata_alone_is_what_a_client_gets_that_asks_for_it(here, maps):

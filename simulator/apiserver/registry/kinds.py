@@ -37,6 +37,17 @@ BUILT_IN_GROUPS = frozenset(
 )
 GATED = frozenset({("scheduling.k8s.io", "podgroups"), ("scheduling.k8s.io", "workloads")})
 """Resources of these groups that a real API server does not serve unless a feature gate is on."""
+_MADE_BY_UPDATE = frozenset(
+    {
+        ("", "events"),
+        ("events.k8s.io", "events"),
+        ("coordination.k8s.io", "leases"),
+        ("rbac.authorization.k8s.io", "roles"),
+        ("rbac.authorization.k8s.io", "rolebindings"),
+        ("rbac.authorization.k8s.io", "clusterroles"),
+        ("rbac.authorization.k8s.io", "clusterrolebindings"),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +101,11 @@ class Kind:
         reading = ("get", "list", "watch")
         writing = ("create", "delete", "deletecollection", "patch", "update")
         return reading if self.unenforced else tuple(sorted((*reading, *writing)))
+
+    @property
+    def made_by_update(self) -> bool:
+        """Whether an update of an object that does not exist creates it."""
+        return (self.group, self.plural) in _MADE_BY_UPDATE
 
     @property
     def has_status(self) -> bool:

@@ -74,8 +74,8 @@ async def create(write: Write, body: Any) -> Object:
     return await _created(write, new, name, track=True)
 
 
-async def update(write: Write, body: Any) -> Object:
-    """Replace an object."""
+async def update(write: Write, body: Any) -> tuple[Object, bool]:
+    """Replace an object; also tells whether it was created, as some kinds allow."""
     option_rules.checked(write.info)
     kind, info = write.kind, write.info
     new = _received(write, body)
@@ -84,6 +84,8 @@ async def update(write: Write, body: Any) -> Object:
         raise api_errors.bad_request(
             f"the name of the object ({name}) does not match the name on the URL ({info.name})"
         )
+    if write.parts.store.find(kind.sort, info.name, info.namespace) is None:
+        return await _absent(write, new), True
     unbased = not new["metadata"].get("resourceVersion")
     if (kind.custom or kind.conditional) and unbased:
         message = "Invalid value: 0x0: must be specified for an update"
@@ -94,7 +96,21 @@ async def update(write: Write, body: Any) -> Object:
     def replaced(_: Object) -> Object:
         return new
 
-    return await _updated(write, replaced, retry=not given)
+    return await _updated(write, replaced, retry=not given), False
+
+
+async def _absent(write: Write, new: Object) -> Object:
+    """Create what an update did not find, where its kind allows that and no uid is demanded."""
+    kind, name = write.kind, write.info.name
+    if not kind.made_by_update:
+        raise api_errors.not_found(kind.group, kind.plural, name)
+    if uid := new["metadata"].get("uid"):
+        why = (
+            "StorageError: invalid object, AdditionalErrorMsg: Precondition failed: "
+            f"UID in precondition: {uid}, UID in object meta: "
+        )
+        raise api_errors.conflict(kind.group, kind.plural, name, why)
+    return await _created(write, new, name, track=True)
 
 
 async def patch(write: Write, media: str, body: bytes) -> tuple[Object, bool]:
@@ -119,9 +135,17 @@ async def delete(write: Write, options: Any) -> tuple[Object, bool]:
     kind = write.kind
     how, dry = option_rules.deletion(write.info, options)
     info = write.info = requests.dry(write.info) if dry else requests.wet(write.info)
-    old = services.shown(kind, write.parts.store.get(kind.sort, info.name, info.namespace))
-    builtin.deletion_checked(kind, info.name)
-    write.warnings += await write.parts.webhooks.validate(write.question("DELETE", old, None))
+    store, place = write.parts.store, (kind.sort, info.name, info.namespace)
+    before: Object | None = None
+    while before is None or store.find(*place) is not before:
+        # What was written while webhooks were asked is another object than they judged.
+        before = store.get(*place)
+        builtin.deletion_checked(kind, info.name)
+        question = write.question("DELETE", services.shown(kind, before), None)
+        answer = await write.parts.webhooks.mutate(question, lambda value: value)
+        given = await write.parts.webhooks.validate(question)
+        warnings = answer.warnings + given
+    write.warnings += warnings
     left = write.store.delete(kind.sort, info.name, info.namespace, how)
     return services.shown(kind, left), lifecycle.may_go(left)
 
@@ -149,7 +173,12 @@ async def _applied(write: Write, config: Any) -> tuple[Object, bool]:
     if current is None and not info.subresource:
         applied = managed_fields.apply(None, config, kind, writer, force=force)
         applied = _patched(write, applied)
-        return await _created(write, applied, info.name, track=False), True
+        try:
+            return await _created(write, applied, info.name, track=False), True
+        except api_errors.FailureError as error:
+            # Another client was faster: then this is a change of what that one made.
+            if error.reason != "AlreadyExists":
+                raise
 
     def merged(before: Object) -> Object:
         applied = managed_fields.apply(before, config, kind, writer, force=force)
@@ -212,11 +241,20 @@ async def _updated(
         value = services.stored(kind, _bounded(write, old, new))
         value["metadata"]["resourceVersion"] = before["metadata"]["resourceVersion"]
         try:
-            return services.shown(kind, write.store.update(kind.sort, value))
+            return _answered(write, before, write.store.update(kind.sort, value))
         except api_errors.FailureError as error:
             if error.reason != "Conflict" or not retry or attempt == ATTEMPTS:
                 raise
     raise AssertionError("the last attempt returns or raises")
+
+
+def _answered(write: Write, before: Object, after: Object) -> Object:
+    """Return the answer to an update; a dry run gives no new version."""
+    shown = services.shown(write.kind, after)
+    if not write.info.dry_run:
+        return shown
+    version = before["metadata"]["resourceVersion"]
+    return {**shown, "metadata": {**shown["metadata"], "resourceVersion": version}}
 
 
 def _same(write: Write, before: Object, proposed: Object) -> None:
