@@ -159,7 +159,7 @@ def _replica_set(replica_set: Object, owned: list[Object]) -> Iterator[Step]:
 def _job(job: Object, owned: list[Object], now: str) -> Iterator[Step]:
     meta, spec = job["metadata"], job["spec"]
     old = job.get("status", {})
-    if any(c["status"] == "True" for c in old.get("conditions") or ()):
+    if any(c.get("status") == "True" for c in old.get("conditions") or ()):
         return
     succeeded = sum(_phase(pod) == "Succeeded" for pod in owned)
     failed = sum(_phase(pod) == "Failed" for pod in owned)
@@ -258,4 +258,4 @@ def _finished(pod: Object) -> bool:
 
 def _ready(pod: Object) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or ()
-    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+    return any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)

@@ -54,4 +54,4 @@ def _meta(node: Object, field: str) -> Any:
 
 def _states(node: Object) -> dict[str, str]:
     conditions = _status(node, "conditions") or ()
-    return {condition["type"]: condition["status"] for condition in conditions}
+    return {one.get("type", ""): one.get("status", "") for one in conditions}

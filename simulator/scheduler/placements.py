@@ -99,10 +99,10 @@ class Writer:
         message: str = "",
     ) -> None:
         conditions = status.setdefault("conditions", [])
-        old = next((c for c in conditions if c["type"] == kind), None)
+        old = next((c for c in conditions if c.get("type") == kind), None)
         since = lifecycle.timestamp(self._clock.now())
         if old is not None:
-            if old["status"] == value:
+            if old.get("status") == value:
                 since = old.get("lastTransitionTime") or since
             conditions.remove(old)
         new = {"type": kind, "status": value, "lastProbeTime": None, "lastTransitionTime": since}

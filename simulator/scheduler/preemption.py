@@ -70,7 +70,8 @@ def leaving(pod: intree.PodInfo) -> bool:
 def _preempted(pod: intree.PodInfo) -> bool:
     conditions = (pod.raw.get("status") or {}).get("conditions") or ()
     return any(
-        (one["type"], one["status"], one.get("reason")) == ("DisruptionTarget", "True", REASON)
+        (one.get("type"), one.get("status"), one.get("reason"))
+        == ("DisruptionTarget", "True", REASON)
         for one in conditions
     )
 

@@ -5,6 +5,7 @@ import stat
 
 import pytest
 
+from api.kubernetes import scheduler_config
 from simulator import cluster
 from simulator.apiserver.storage import lifecycle
 from simulator.kubelet import kubelet
@@ -75,3 +76,39 @@ async def test_it_runs_on_virtual_time(clock):
         assert (await api.get(f"{PODS}/web"))["status"]["phase"] == "Running"
         await clock.advance(1)
         await api.wait_until(f"{PODS}/web", phase("Succeeded"))
+
+
+TEMPLATE = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": POD["spec"]["containers"]}}
+REPLICA_SETS = "/apis/apps/v1/namespaces/default/replicasets"
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
+
+
+@pytest.mark.parametrize(
+    ("path", "conditions"),
+    [
+        pytest.param(f"{PODS}/waiting", [{"type": "PodScheduled"}], id="pod without a status"),
+        pytest.param(f"{PODS}/waiting", [{"status": "True"}], id="pod without a type"),
+        pytest.param(f"{JOBS}/job", [{"type": "Failed"}], id="job without a status"),
+        pytest.param("/api/v1/nodes/n", [{"message": "odd"}], id="node with neither"),
+    ],
+)
+async def test_a_condition_of_which_half_is_missing_ends_nothing(
+    assembled, assembled_api, path, conditions
+):
+    await assembled.start_scheduler(scheduler_config.Options(""))
+    waiting = {**POD, "metadata": {"name": "waiting"}}
+    waiting["spec"] = {**POD["spec"], "nodeName": "", "nodeSelector": {"zone": "x"}}
+    await assembled_api.post(PODS, waiting)
+    finite = {**TEMPLATE, "spec": {**TEMPLATE["spec"], "restartPolicy": "Never"}}
+    await assembled_api.post(JOBS, {"metadata": {"name": "job"}, "spec": {"template": finite}})
+    await assembled_api.wait_until(f"{PODS}/waiting", lambda pod: pod["status"].get("conditions"))
+    await assembled_api.patch(f"{path}/status", {"status": {"conditions": conditions}})
+    selector = {"matchLabels": {"app": "a"}}
+    body = {"metadata": {"name": "a"}, "spec": {"selector": selector, "template": TEMPLATE}}
+    await assembled_api.post(REPLICA_SETS, body)
+    await assembled_api.wait_until(
+        f"{REPLICA_SETS}/a", lambda one: one.get("status", {}).get("readyReplicas") == 1
+    )
+    labels = {"metadata": {"labels": {"zone": "x"}}}
+    await assembled_api.patch("/api/v1/nodes/m", labels)
+    await assembled_api.wait_until(f"{PODS}/waiting", phase("Running"))

@@ -6,7 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from simulator.apiserver.http import api_errors
-from simulator.apiserver.registry import kinds, metadata_rules, node_rules, pods, workload_rules
+from simulator.apiserver.registry import (
+    kinds,
+    metadata_rules,
+    node_rules,
+    placement_rules,
+    pods,
+    workload_rules,
+)
 from simulator.apiserver.storage import object_store
 
 Object = dict[str, Any]
@@ -321,7 +328,7 @@ def _budget_problems(body: Object) -> list[api_errors.Cause]:
     if "minAvailable" in spec and "maxUnavailable" in spec:
         message = "Invalid value: minAvailable and maxUnavailable cannot be both set"
         return [api_errors.Cause("spec", message)]
-    found = workload_rules.selector_problems(spec.get("selector") or {}, "spec.selector")
+    found = placement_rules.selector_problems(spec.get("selector") or {}, "spec.selector")
     return found + [
         api_errors.Cause(f"spec.{field}", f"Invalid value: {spec[field]}: {_AMOUNT_RULE}")
         for field in ("minAvailable", "maxUnavailable")

@@ -6,7 +6,7 @@ from typing import Any
 
 from api.wire import quantity
 from simulator.apiserver.http import api_errors
-from simulator.apiserver.registry import metadata_rules
+from simulator.apiserver.registry import metadata_rules, placement_rules
 
 Object = Mapping[str, Any]
 Cause = api_errors.Cause
@@ -181,6 +181,7 @@ def _placement(spec: Object, path: str) -> Iterator[Cause]:
     selector = spec.get("nodeSelector") or {}
     yield from metadata_rules.label_problems(selector, f"{path}.nodeSelector")
     yield from toleration_problems(spec.get("tolerations") or (), f"{path}.tolerations")
+    yield from placement_rules.problems(spec, path)
 
 
 def _volumes(volumes: Any, path: str) -> Iterator[Cause]:

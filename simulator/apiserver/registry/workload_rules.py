@@ -6,14 +6,13 @@ from typing import Any
 
 from api.kubernetes import selectors
 from simulator.apiserver.http import api_errors
-from simulator.apiserver.registry import metadata_rules, pods
+from simulator.apiserver.registry import placement_rules, pods
 
 Object = Mapping[str, Any]
 Cause = api_errors.Cause
 
 _PERCENT = re.compile(r"[0-9]+%")
 _NUMBERS = ("replicas", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds")
-_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
 def problems(body: Object) -> list[Cause]:
@@ -29,7 +28,7 @@ def problems(body: Object) -> list[Cause]:
     selector = spec.get("selector")
     if not selector:
         found.append(Cause("spec.selector", "Required value", "FieldValueRequired"))
-    elif wrong := selector_problems(selector, "spec.selector"):
+    elif wrong := placement_rules.selector_problems(selector, "spec.selector"):
         found += wrong
     elif not selectors.matches(selector, labels):
         path = "spec.template.metadata.labels"
@@ -68,26 +67,6 @@ def update_problems(old: Object, new: Object) -> list[Cause]:
     """Return what an update of a workload changes although it must not."""
     before, after = old.get("spec", {}).get("selector"), new.get("spec", {}).get("selector")
     return [] if before == after else [_invalid("spec.selector", after, "field is immutable")]
-
-
-def selector_problems(selector: Object, path: str) -> list[Cause]:
-    """Return what is wrong with a label selector."""
-    found = metadata_rules.label_problems(selector.get("matchLabels") or {}, f"{path}.matchLabels")
-    for index, wanted in enumerate(selector.get("matchExpressions") or ()):
-        here = f"{path}.matchExpressions[{index}]"
-        operator, values = wanted.get("operator", ""), wanted.get("values")
-        if operator not in _OPERATORS:
-            found.append(_invalid(f"{here}.operator", operator, "not a valid selector operator"))
-        elif operator in ("In", "NotIn") and not values:
-            message = "Required value: must be specified when `operator` is 'In' or 'NotIn'"
-            found.append(Cause(f"{here}.values", message, "FieldValueRequired"))
-        elif operator in ("Exists", "DoesNotExist") and values:
-            message = "Forbidden: may not be specified when `operator` is 'Exists' or "
-            found.append(Cause(f"{here}.values", f"{message}'DoesNotExist'", "FieldValueForbidden"))
-        key = wanted.get("key", "")
-        wrong = metadata_rules.qualified_name_problems(key)
-        found += [_invalid(f"{here}.key", key, why) for why in wrong]
-    return found
 
 
 def _is_zero(value: Any) -> bool:
