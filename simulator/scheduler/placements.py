@@ -9,6 +9,7 @@ from process.runtime import clock as clocks
 from simulator.apiserver.http import api_errors
 from simulator.apiserver.registry import event_versions
 from simulator.apiserver.storage import lifecycle, object_store
+from simulator.apiserver.verbs import subresources
 from simulator.scheduler import diagnosis, intree, preemption
 
 UNSCHEDULABLE = "Unschedulable"
@@ -60,17 +61,10 @@ class Writer:
 
     def bind(self, pod: intree.PodInfo, node: str) -> None:
         """Bind without an extender; raises AttemptError when the pod is not as it was."""
-
-        def change(stored: object_store.Object) -> None:
-            if stored["metadata"]["uid"] != pod.uid or stored["spec"].get("nodeName"):
-                raise diagnosis.AttemptError(f"pod {pod.key} was changed or is already assigned")
-            stored["spec"]["nodeName"] = node
-            status = stored.setdefault("status", {})
-            status.pop("nominatedNodeName", None)
-            self._condition(status, "PodScheduled", "True")
-
+        binding = {"metadata": {"uid": pod.uid}, "target": {"kind": "Node", "name": node}}
+        now = lifecycle.timestamp(self._clock.now())
         try:
-            self._store.modify(resources.PODS, pod.name, pod.namespace, change)
+            subresources.bind(self._store, pod.namespace, pod.name, binding, now)
         except api_errors.FailureError as error:
             raise diagnosis.AttemptError(error.message) from error
 

@@ -12,6 +12,8 @@ async def test_a_node_made_through_the_api_takes_pods(here):
     assert pod["spec"]["nodeName"] == node
     scheduled = next(c for c in pod["status"]["conditions"] if c["type"] == "PodScheduled")
     assert scheduled["status"] == "True"
+    # To be placed is no change of what was asked for.
+    assert pod["metadata"]["generation"] == 1
 
 
 async def test_what_other_tests_left_takes_no_room(here):

@@ -11,7 +11,7 @@ from api.kubernetes import scheduler_config
 from process.runtime import clock as clocks
 from simulator.apiserver.http import api_errors
 from simulator.apiserver.storage import object_store
-from simulator.scheduler import placements, scheduler
+from simulator.scheduler import scheduler
 from tests.planes import raw, scripted
 
 REASON = "node is loaded above its threshold"
@@ -363,12 +363,6 @@ async def test_promised_room_is_not_given_to_the_next(lab):
     assert "Insufficient cpu" in await lab.refused("small")
     lab.store.delete(resources.PODS, "low", "a", object_store.Deletion(grace=0))
     assert await lab.bound("high") == "n"
-
-
-async def test_a_bound_pod_is_refused_by_the_writer(store, clock, pod_info):
-    writer = placements.Writer(store, clock)
-    with pytest.raises(Exception, match="not found"):
-        writer.bind(pod_info("ghost"), "n")
 
 
 async def test_it_ends_while_a_bind_is_held(store, clock, pod, node, extender):
