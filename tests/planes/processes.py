@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import re
 
 import aiohttp
@@ -73,8 +74,13 @@ class Process:
         return json.loads(text)["failing"] if status else None
 
     async def figure(self, name, **labels):
-        """The sum of a metric over all label values that are not given."""
-        _, text = await self.page("/metrics")
+        """The sum of a metric over all label values that are not given.
+
+        Without an answer it is no number, which is equal to nothing: zero would end waits early.
+        """
+        status, text = await self.page("/metrics")
+        if status != 200:
+            return math.nan
         wanted = [f'{key}="{value}"' for key, value in labels.items()]
         return sum(
             float(value)
