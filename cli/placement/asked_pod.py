@@ -75,10 +75,12 @@ def admitted(
 ) -> tuple[Raw, list[str]]:
     """Return a pod of a file as a snapshot keeps it, with its priority, and what to know of it."""
     notes: list[str] = []
-    metadata = dict(written.get("metadata") or {})
+    parts = [written.get(part) or {} for part in ("metadata", "spec")]
+    if not all(isinstance(part, Mapping) for part in parts):
+        raise AskedPodError("the file holds no Pod that can be read: metadata and spec are objects")
+    metadata, spec = map(dict, parts)
     metadata |= {"namespace": metadata.get("namespace") or namespace, "uid": uid}
     metadata["name"] = metadata.get("name") or metadata.get("generateName") or "simulated"
-    spec = dict(written.get("spec") or {})
     if spec.pop("nodeName", ""):
         notes.append("spec.nodeName of the file is not looked at: a scheduler is to place the pod")
     spec |= _priority(snapshot, spec)

@@ -77,10 +77,13 @@ def _object(
     document: Mapping[str, Any],
     weighed: Container[str],
 ) -> tuple[forests.Forest, str]:
-    name = (document.get("metadata") or {}).get("name")
-    if document.get("kind") != "ElasticQuota" or not isinstance(name, str):
+    given = document.get("metadata")
+    name = given.get("name") if isinstance(given, Mapping) else None
+    if document.get("kind") != "ElasticQuota":
         raise ChangeError(f"the file holds {document.get('kind')!r}, only ElasticQuotas are tried")
-    metadata = {"namespace": "default", **document["metadata"]}
+    if not isinstance(given, Mapping) or not isinstance(name, str):
+        raise ChangeError("an ElasticQuota of the file has no metadata.name: write one")
+    metadata = {"namespace": "default", **given}
     whole = {"apiVersion": resources.ELASTIC_QUOTAS.api_version, **document, "metadata": metadata}
     try:
         after = quotas.read_elastic_quota(whole)

@@ -55,7 +55,7 @@ def _bound(raw: formats.Raw, node: str) -> formats.Raw:
     if not node:
         return raw
     status = {**(raw.get("status") or {}), "phase": "Running"}
-    return {**raw, "spec": {**raw["spec"], "nodeName": node}, "status": status}
+    return {**raw, "spec": {**(raw.get("spec") or {}), "nodeName": node}, "status": status}
 
 
 def class_cluster(snapshot: formats.Snapshot) -> class_changes.Cluster:

@@ -24,6 +24,7 @@ Read = Callable[[Mapping[str, Any]], Any]
 
 RESOURCES: Final = (*names.BATCH_RESOURCES, *names.MID_RESOURCES)
 """The lent resources, in the order in which the manager calculates it."""
+_AMOUNTS: Final = ("capacity", "allocatable")
 _UNREADABLE: Final = (*reading.UNREADABLE, base.ReadError)
 
 
@@ -72,9 +73,10 @@ def _written(raw: formats.Raw, lent: Mapping[str, Amounts]) -> formats.Raw:
     if name not in lent or not isinstance(status, dict):
         return raw
     amounts = {key: quantity.text(key, value) for key, value in lent[name].items()}
+    held = {part: reading.either({}, dict, status.get(part) or {}) for part in _AMOUNTS}
     parts = {
-        part: {k: v for k, v in (status.get(part) or {}).items() if k not in RESOURCES} | amounts
-        for part in ("capacity", "allocatable")
+        part: {k: v for k, v in there.items() if k not in RESOURCES} | amounts
+        for part, there in held.items()
     }
     return {**raw, "status": {**status, **parts}}
 

@@ -178,7 +178,10 @@ class _Case:
         if rows.size <= 1:
             return [int(row) for row in rows]
         points = self._whole.extender.pipeline.score(asked, view, rows, self._cluster.now)
-        read = msgspec.convert(self._raw[pod.uid], objects.Pod)
+        read = reading.either(None, msgspec.convert, self._raw[pod.uid], objects.Pod)
+        if read is None:
+            # What kube-scheduler would make of such a pod cannot be said.
+            return [int(row) for row in rows]
         return [int(rows[at]) for at in self._choice.order(read, view, rows, points)]
 
     def _hold(

@@ -15,6 +15,7 @@ import msgspec
 import orjson
 
 from api import resources
+from api.wire import durations
 
 Raw = dict[str, Any]
 
@@ -142,17 +143,29 @@ def _document(text: bytes) -> _Document:
             "use the release that wrote it, or a newer one"
         )
     try:
-        return msgspec.json.decode(text, type=_Document)
+        document = msgspec.json.decode(text, type=_Document)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise SnapshotError(f"it does not have the shape of a snapshot ({error})") from error
+    try:
+        durations.timestamp(document.taken_at)
+    except ValueError as error:
+        raise SnapshotError(f"takenAt: {error}") from error
+    return document
 
 
 def _object(raw: msgspec.Raw) -> Raw | None:
-    """Return an object, None for anything else, also where its metadata has no name."""
+    """Return an object, None for anything else, also where no reader could do with its parts."""
     try:
         found = orjson.loads(bytes(raw))
     except ValueError:
         return None
-    metadata = found.get("metadata") if isinstance(found, dict) else None
-    named = isinstance(metadata, dict) and isinstance(metadata.get("name"), str)
-    return found if named else None
+    if not isinstance(found, dict) or not _named(found.get("metadata")):
+        return None
+    data = found.get("data") or {}
+    whole = all(isinstance(found.get(part) or {}, dict) for part in ("spec", "status", "data"))
+    return found if whole and all(isinstance(text, str) for text in data.values()) else None
+
+
+def _named(metadata: Any) -> bool:
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return isinstance(name, str) and bool(name)

@@ -259,13 +259,17 @@ class _Case:
     def _bind(self, uid: str, node: str) -> None:
         raw = self._pods[uid]
         status = {**(raw.get("status") or {}), "phase": "Running"}
-        self._pods[uid] = {**raw, "spec": {**raw["spec"], "nodeName": node}, "status": status}
+        self._pods[uid] = {
+            **raw,
+            "spec": {**(raw.get("spec") or {}), "nodeName": node},
+            "status": status,
+        }
         self._read.pop(uid, None)
 
     def _evict(self, uid: str) -> None:
         """Let a pod wait again: its controller creates one like it."""
         raw = self._pods[uid]
-        spec = {key: value for key, value in raw["spec"].items() if key != "nodeName"}
+        spec = {key: value for key, value in (raw.get("spec") or {}).items() if key != "nodeName"}
         status = {"phase": "Pending"}
         self._pods[uid] = {**raw, "spec": spec, "status": status}
         self._read.pop(uid, None)
@@ -286,9 +290,9 @@ def _agents(
     usable = effective.usable(read)
     for raw in snapshot.of(resources.NODES):
         node = reading.either(None, msgspec.convert, raw, core.Node)
-        if node is None or usable is None:
+        seen = None if node is None else reading.either(None, projections.node, node)
+        if node is None or seen is None or usable is None:
             continue
-        seen = projections.node(node)
         rendered = node_slos.render(usable.parts(seen.labels), seen.annotations)
         enforced = node_slo.of_spec(rendered.spec)
         yield seen.name, node_agent.NodeAgent(node, enforced, gates)
