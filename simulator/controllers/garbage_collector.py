@@ -35,7 +35,7 @@ class Garbage:
     def _changed(self, event: object_store.Event) -> None:
         if event.previous is not None:
             for owner in _owners(event.previous):
-                self._dependents[owner].discard(event.key)
+                self._left(owner, event.key)
         uid = event.object["metadata"]["uid"]
         if event.type != "DELETED":
             self._added(event.key, event.object)
@@ -50,6 +50,13 @@ class Garbage:
             self._owner_gone(key)
         for owner in _owners(event.object):
             self._maybe_finish(owner)
+
+    def _left(self, owner: str, key: object_store.Key) -> None:
+        known = self._dependents.get(owner)
+        if known is not None:
+            known.discard(key)
+            if not known:
+                del self._dependents[owner]
 
     def _deleting(self, key: object_store.Key, uid: str) -> None:
         """Carry out what the finalizers of an owner ask for that is being deleted."""

@@ -12,6 +12,8 @@ from simulator.apiserver.storage import lifecycle, object_store
 from simulator.apiserver.verbs import subresources
 from simulator.scheduler import diagnosis, intree, preemption
 
+MOST_NOTED = 4096
+"""Events that are counted up when they happen again; later ones are new events."""
 UNSCHEDULABLE = "Unschedulable"
 ERROR = "SchedulerError"
 
@@ -93,16 +95,16 @@ class Writer:
         message: str = "",
     ) -> None:
         conditions = status.setdefault("conditions", [])
-        old = next((c for c in conditions if c.get("type") == kind), None)
+        types = [condition.get("type") for condition in conditions]
+        place = types.index(kind) if kind in types else len(conditions)
         since = lifecycle.timestamp(self._clock.now())
-        if old is not None:
-            if old.get("status") == value:
-                since = old.get("lastTransitionTime") or since
-            conditions.remove(old)
+        if kind in types and conditions[place].get("status") == value:
+            since = conditions[place].get("lastTransitionTime") or since
         new = {"type": kind, "status": value, "lastProbeTime": None, "lastTransitionTime": since}
         new |= {"reason": reason} if reason else {}
         new |= {"message": message} if message else {}
-        conditions.append(new)
+        # In its place: to be said once more is no change.
+        conditions[place : place + 1] = [new]
 
     def _event(self, pod: intree.PodInfo, kind: str, reason: str, action: str, note: str) -> None:
         note = diagnosis.shortened(note)
@@ -130,6 +132,8 @@ class Writer:
             return
         self._store.create(resources.CORE_EVENTS, event_versions.stored(body), pod.namespace)
         self._noted[noted] = name
+        if len(self._noted) > MOST_NOTED:
+            del self._noted[next(iter(self._noted))]
 
     def _repeated(self, namespace: str, name: str, now: str) -> bool:
         """Count the same event once more; tells whether it still existed."""

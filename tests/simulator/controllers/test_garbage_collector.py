@@ -82,3 +82,13 @@ def test_what_existed_before_the_collector_is_known(store: object_store.Objects)
     garbage_collector.Garbage(store)
     store.delete(MAPS, "top", "d")
     assert names(store) == []
+
+
+def test_nothing_is_kept_of_owners_that_are_gone(
+    store: object_store.Objects, collector: garbage_collector.Garbage
+) -> None:
+    create(store, "leaf", create(store, "top"))
+    store.delete(MAPS, "top", "d")
+    assert names(store) == []
+    assert not collector._dependents
+    assert not collector._places

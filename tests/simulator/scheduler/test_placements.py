@@ -42,3 +42,16 @@ def test_a_pod_that_was_made_anew_is_not_bound(writer, store, pod):
     with pytest.raises(diagnosis.AttemptError, match="Precondition failed"):
         writer.bind(seen, "n")
     assert "nodeName" not in store.get(resources.PODS, "x", "a")["spec"]
+
+
+def test_only_the_last_events_are_counted_up(writer, store, pod_info):
+    store.create(resources.NAMESPACES, {"metadata": {"name": "a"}})
+    for number in range(placements.MOST_NOTED + 2):
+        writer.placed(pod_info(f"x{number}"), "n")
+    writer.placed(pod_info("x0"), "n")
+    writer.placed(pod_info("x9"), "n")
+    events = store.list(resources.CORE_EVENTS, "a").items
+    counts = [one.get("series", {}).get("count") for one in events]
+    assert len(events) == placements.MOST_NOTED + 3
+    assert counts.count(2) == 1
+    assert len(writer._noted) == placements.MOST_NOTED
