@@ -60,9 +60,11 @@ class Link:
                 params=query,
                 headers={"Content-Type": kind},
             ) as response:
-                answer: Object = await response.json(content_type=None)
+                answer = await response.json(content_type=None)
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             raise LinkError(0, f"{method} {path}: {error}") from error
+        if not isinstance(answer, dict):
+            raise LinkError(response.status, f"{method} {path}: {answer!r} is no object")
         if response.status >= 300:
             raise LinkError(response.status, str(answer.get("message", answer)))
         return answer
