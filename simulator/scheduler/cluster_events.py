@@ -29,11 +29,11 @@ def of_node(old: Object | None, new: Object | None) -> Iterator[Happening]:
         yield Happening.NODE_OTHER
 
 
-def of_pod(old: Object, new: Object) -> Happening | None:
-    """Return what a new version of a waiting pod may mean to it, None without any change."""
+def of_pod(old: Object, new: Object) -> Happening:
+    """Return what a new version of a waiting pod may mean to it."""
     before, after = _declared(old), _declared(new)
     if before == after:
-        return None
+        return Happening.OWN_STATUS
     same = before["spec"].get("tolerations") == after["spec"].get("tolerations")
     return Happening.OWN_CHANGE if same else Happening.OWN_TOLERATIONS
 

@@ -98,7 +98,8 @@ class Intake:
             self._queue.remove(pod.key)
         elif pod.key not in self._queue:
             self._queue.add(pod.key, pod.priority, meta.get("creationTimestamp", ""))
-        elif old is not None and (happening := cluster_events.of_pod(old, pod.raw)) is not None:
+        elif old is not None:
+            happening = cluster_events.of_pod(old, pod.raw)
             self._queue.changed(pod.key, happening, self._clock.monotonic())
         before = None if old is None else intree.read_pod(old)
         if before is not None and before.nominated and before.nominated != pod.nominated:

@@ -20,10 +20,12 @@ class Happening(enum.Enum):
     NODE_OTHER = "annotations or conditions of a node changed"
     OWN_TOLERATIONS = "the waiting pod itself got another toleration"
     OWN_CHANGE = "the waiting pod itself changed otherwise"
+    OWN_STATUS = "only the status of the waiting pod itself changed"
 
 
 EXTENDER = "Extender"
 ANY = frozenset(Happening)
+_KNOWN = ANY - {Happening.OWN_STATUS}
 _NODE_ADDED = Happening.NODE_ADDED
 _TAINTS = frozenset({_NODE_ADDED, Happening.NODE_TAINTS, Happening.OWN_TOLERATIONS})
 # What each reason for a refusal waits for; an extender's reasons are unknown, so for anything.
@@ -199,4 +201,4 @@ def _wakes(happening: Happening, entry: Entry) -> bool:
     if not entry.refused_by:
         # No plug-in refused it, there was just no node: whatever happens may help.
         return True
-    return any(happening in WAKING.get(name, ANY) for name in entry.refused_by)
+    return any(happening in WAKING.get(name, _KNOWN) for name in entry.refused_by)

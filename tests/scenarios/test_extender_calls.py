@@ -2,6 +2,8 @@
 
 import asyncio
 
+from tests.planes import raw
+
 REASON = "node is loaded above its threshold"
 NEVER = "node lends no batch capacity"
 
@@ -192,6 +194,20 @@ async def test_a_refused_pod_is_tried_again_when_one_annotation_changes(here, ex
     await here.refused("web")
     await here.annotate("web", **{"koord.sh/nudge": "1"})
     await here.bound("web")
+
+
+async def test_a_refused_pod_is_tried_again_when_only_its_status_changes(here, extender):
+    await here.node("a")
+    extender.filter = reject_all(REASON)
+    await here.pod("web")
+    await here.refused("web", REASON)
+    # To be told why is such a change itself; to be told the same again is none.
+    before = len(await extender.called("filter", "web", 2))
+    condition = {"type": "koord.sh/Test", "status": "False", "reason": "Test", "message": "waits"}
+    body = {"status": {"conditions": [condition]}}
+    path = here.path("pods", "web", "status")
+    await here.api.patch(path, body, kind=raw.STRATEGIC_PATCH)
+    await extender.called("filter", "web", before + 1)
 
 
 async def test_a_refused_pod_is_tried_again_when_any_node_changes(here, extender):

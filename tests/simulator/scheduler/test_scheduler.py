@@ -198,9 +198,11 @@ async def test_a_refused_pod_is_flushed_after_five_minutes(extended, extender, c
     extended.add_node()
     extended.add_pod()
     await extended.refused()
+    # What it was told has changed its status, which may help as far as the scheduler knows.
+    await extended.until(lambda: len(extender.of("filter")) == 2)
     extender.filter = extender.accept
     await clock.advance(299)
-    assert len(extender.of("filter")) == 1
+    assert len(extender.of("filter")) == 2
     await clock.advance(1)
     await extended.bound()
 
