@@ -164,9 +164,16 @@ def marked(old: Object, now: float, seconds: int, policy: str = "") -> Object:
         meta["finalizers"] = [*kept, *((_POLICIES[policy],) if policy in _POLICIES else ())]
         if not meta["finalizers"]:
             del meta["finalizers"]
-    if "deletionTimestamp" not in meta or seconds < meta.get("deletionGracePeriodSeconds", 0):
-        if "generation" in meta and "deletionTimestamp" not in meta:
+    before = meta.get("deletionGracePeriodSeconds", 0)
+    if "deletionTimestamp" not in meta:
+        if "generation" in meta:
             meta["generation"] += 1
-        meta["deletionTimestamp"] = timestamp(now + seconds)
-        meta["deletionGracePeriodSeconds"] = seconds
+        begun = now
+    elif seconds < before:
+        # Who is asked to leave sooner does not get the time again that has passed.
+        begun = datetime.fromisoformat(meta["deletionTimestamp"]).timestamp() - before
+    else:
+        return new
+    meta["deletionTimestamp"] = timestamp(begun + seconds)
+    meta["deletionGracePeriodSeconds"] = seconds
     return new

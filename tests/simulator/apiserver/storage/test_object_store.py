@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simulator.apiserver.http import api_errors
-from simulator.apiserver.storage import object_store
+from simulator.apiserver.storage import lifecycle, object_store
 
 PODS = object_store.PODS
 CONFIG_MAPS = object_store.Collection("", "configmaps")
@@ -144,6 +144,17 @@ def test_pods_on_a_node_are_deleted_gracefully(
         assert found["metadata"]["deletionGracePeriodSeconds"] == left
         store.delete(PODS, "p", "default", object_store.Deletion(grace=0))
         assert store.find(PODS, "p", "default") is None
+
+
+def test_a_shorter_period_counts_from_the_first_deletion(
+    store: object_store.Objects, time: Time
+) -> None:
+    store.create(PODS, pod("p", "n"))
+    store.delete(PODS, "p", "default", object_store.Deletion(grace=60))
+    time.now += 15
+    answer = store.delete(PODS, "p", "default", object_store.Deletion(grace=20))
+    assert answer["metadata"]["deletionTimestamp"] == lifecycle.timestamp(time.now + 5)
+    assert answer["metadata"]["deletionGracePeriodSeconds"] == 20
 
 
 def test_the_last_finalizer_ends_a_deletion(store: object_store.Objects) -> None:
