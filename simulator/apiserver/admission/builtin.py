@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from api import resources
 from simulator.apiserver.http import api_errors
 from simulator.apiserver.registry import defaults, kinds
 from simulator.apiserver.storage import lifecycle, object_store
@@ -20,6 +21,14 @@ def namespace_checked(
         why = (
             f"unable to create new content in namespace {namespace} because it is being terminated"
         )
+        raise api_errors.forbidden(kind.group, kind.plural, name, why)
+
+
+def definition_checked(kind: kinds.Kind, name: str, store: object_store.Objects) -> None:
+    """Refuse to create an object of a kind whose definition is going away."""
+    found = store.find(resources.CRDS, f"{kind.plural}.{kind.group}") if kind.custom else None
+    if found is not None and "deletionTimestamp" in found["metadata"]:
+        why = "create not allowed while custom resource definition is terminating"
         raise api_errors.forbidden(kind.group, kind.plural, name, why)
 
 

@@ -1,6 +1,6 @@
 """Custom resource definitions: what they must say, how they are established, what they serve."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from api import resources
@@ -9,6 +9,9 @@ from simulator.apiserver.registry import jsonpath, kinds, schemas
 from simulator.apiserver.storage import object_store
 
 Object = dict[str, Any]
+
+CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+"""The finalizer of a definition whose objects have to go first."""
 
 
 def problems(body: Mapping[str, Any]) -> list[api_errors.Cause]:
@@ -131,12 +134,30 @@ def served(body: Mapping[str, Any]) -> tuple[kinds.Kind, ...]:
     )
 
 
+def ending(body: Object, now: str) -> None:
+    """Let a definition that is to be deleted wait until its objects are gone."""
+    meta, status = body["metadata"], body.setdefault("status", {})
+    if "deletionTimestamp" in meta:
+        return
+    meta["finalizers"] = [*(meta.get("finalizers") or ()), CLEANUP]
+    condition = {
+        "type": "Terminating",
+        "status": "True",
+        "lastTransitionTime": now,
+        "reason": "InstanceDeletionPending",
+        "message": "CustomResourceDefinition marked for deletion; its objects are deleted first",
+    }
+    status["conditions"] = [*(status.get("conditions") or ()), condition]
+
+
 class Definitions:
-    """Keeps the registry equal to the stored definitions and establishes new ones."""
+    """Keeps the registry equal to the stored definitions, establishes new ones and ends others."""
 
     def __init__(self, store: object_store.Objects, registry: kinds.Registry) -> None:
         self._store = store
         self._registry = registry
+        self._waits: dict[str, Callable[[], None]] = {}
+        """How to stop following the objects of definitions that are being deleted, by name."""
         store.subscribe(self._changed, resources.CRDS)
 
     def _changed(self, event: object_store.Event) -> None:
@@ -144,10 +165,11 @@ class Definitions:
         body = event.object
         if event.type == "DELETED":
             self._registry.forget(name)
-            sort = object_store.Collection(body["spec"]["group"], body["spec"]["names"]["plural"])
-            for item in self._store.list(sort).items:
-                meta = item["metadata"]
-                self._store.delete(sort, meta["name"], meta.get("namespace", ""))
+            self._waits.pop(name, _nothing)()
+            self._empty(_collection(body))
+            return
+        if "deletionTimestamp" in body["metadata"]:
+            self._end(name, _collection(body))
             return
         if event.previous is None or event.previous["spec"] != body["spec"]:
             self._registry.define(name, served(body))
@@ -155,6 +177,35 @@ class Definitions:
         if current is not None and not _is_established(current):
             status = established(current, current["metadata"]["creationTimestamp"])
             self._store.update(resources.CRDS, {**current, "status": status})
+
+    def _empty(self, sort: object_store.Collection) -> None:
+        for item in self._store.list(sort).items:
+            meta = item["metadata"]
+            self._store.delete(sort, meta["name"], meta.get("namespace", ""))
+
+    def _end(self, name: str, sort: object_store.Collection) -> None:
+        """Delete the objects of a definition, which is served until the last of them is gone."""
+        if name not in self._waits:
+            self._empty(sort)
+            self._waits[name] = self._store.subscribe(lambda _: self._finish(name, sort), sort)
+        self._finish(name, sort)
+
+    def _finish(self, name: str, sort: object_store.Collection) -> None:
+        current = self._store.find(resources.CRDS, name)
+        finalizers = [] if current is None else current["metadata"].get("finalizers") or []
+        if current is None or CLEANUP not in finalizers or self._store.list(sort).items:
+            return
+        rest = [one for one in finalizers if one != CLEANUP]
+        meta = {**current["metadata"], "finalizers": rest}
+        self._store.update(resources.CRDS, {**current, "metadata": meta})
+
+
+def _nothing() -> None:
+    """Do nothing."""
+
+
+def _collection(body: Mapping[str, Any]) -> object_store.Collection:
+    return object_store.Collection(body["spec"]["group"], body["spec"]["names"]["plural"])
 
 
 def _is_established(body: Mapping[str, Any]) -> bool:

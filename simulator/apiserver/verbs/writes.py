@@ -8,7 +8,7 @@ from simulator.apiserver import services
 from simulator.apiserver.admission import builtin, webhooks
 from simulator.apiserver.http import api_errors, requests
 from simulator.apiserver.patching import field_sets, managed_fields, patches
-from simulator.apiserver.registry import decoding, kinds
+from simulator.apiserver.registry import crds, decoding, kinds
 from simulator.apiserver.storage import lifecycle, object_store
 from simulator.apiserver.verbs import option_rules, strategies
 
@@ -146,7 +146,13 @@ async def delete(write: Write, options: Any) -> tuple[Object, bool]:
         given = await write.parts.webhooks.validate(question)
         warnings = answer.warnings + given
     write.warnings += warnings
-    left = write.store.delete(kind.sort, info.name, info.namespace, how)
+    target = write.store
+    if kind.sort == strategies.CRDS:
+        object_store.require(kind.sort, before, uid=how.uid, version=how.version, precondition=True)
+        how = replace(how, version="")
+        now = lifecycle.timestamp(write.parts.clock.now())
+        target.modify(kind.sort, info.name, "", lambda body: crds.ending(body, now))
+    left = target.delete(kind.sort, info.name, info.namespace, how)
     return services.shown(kind, left), lifecycle.may_go(left)
 
 
@@ -193,6 +199,7 @@ async def _applied(write: Write, config: Any) -> tuple[Object, bool]:
 
 async def _created(write: Write, new: Object, name: str, *, track: bool) -> Object:
     kind, info = write.kind, write.info
+    builtin.definition_checked(kind, name, write.parts.store)
     if kind.namespaced:
         builtin.namespace_checked(kind, info.namespace, name, write.parts.store)
         new["metadata"] = {**new["metadata"], "namespace": info.namespace}
