@@ -91,7 +91,7 @@ class Agent:
 
         async def enforces():
             assert self.process.alive, self.process.log[-4000:]
-            return await self.process.figure("koord_agent_journal_entries")
+            return await self.process.figure("koord_agent_journal_entries") > 0
 
         await raw.eventually(enforces, PATIENCE)
         await self.connected(before + 1)
