@@ -151,18 +151,42 @@ def count(
     )
 
 
+class Trial:
+    """One request on one node; what several sets of NUMA nodes have in common is found once."""
+
+    def __init__(self, nodes: NumaNodes, request: NumaRequest) -> None:
+        self.nodes, self.request = nodes, request
+        self.usable = usable_cpus(nodes, request)
+        self._taken: dict[tuple[int, int], int | None] = {}
+
+    def take(self, free: int, number: int) -> int | None:
+        """Take so many CPUs of those that are free."""
+        key = free, number
+        if key not in self._taken:
+            nodes, request = self.nodes, self.request
+            assert request.cpus is not None
+            cpus = cpu_accumulator.Cpus(nodes.topology, nodes.usage, free, nodes.max_ref_count > 1)
+            wanted = dataclasses.replace(request.cpus, count=number)
+            self._taken[key] = cpu_accumulator.take(cpus, wanted, request.first)
+        return self._taken[key]
+
+
 def allocate(nodes: NumaNodes, request: NumaRequest, mask: int | None) -> Allocated | Reasons:
     """Allocate from the NUMA nodes of a mask, from the whole node without one."""
-    usable = usable_cpus(nodes, request)
+    return _allocate(Trial(nodes, request), mask)
+
+
+def _allocate(trial: Trial, mask: int | None) -> Allocated | Reasons:
+    nodes, request = trial.nodes, trial.request
     zones: dict[int, dict[str, int]] = {}
     if mask is not None:
-        found = _split(nodes, request, mask, usable)
+        found = _split(nodes, request, mask, trial.usable)
         if isinstance(found, tuple):
             return found
         zones = found
     if request.cpus is None:
         return Allocated(0, zones)
-    taken = _cpus(nodes, request, usable, zones)
+    taken = _cpus(trial, zones)
     if taken is None:
         return (NO_CPUS,)
     if request.required and not _kept(nodes.topology, request.cpus, taken):
@@ -170,11 +194,11 @@ def allocate(nodes: NumaNodes, request: NumaRequest, mask: int | None) -> Alloca
     return Allocated(taken, zones)
 
 
-def allocates(nodes: NumaNodes, request: NumaRequest, mask: int) -> bool:
+def allocates(trial: Trial, mask: int) -> bool:
     """Whether `allocate` succeeds; where any CPUs will do they are counted and not chosen."""
+    nodes, request, usable = trial.nodes, trial.request, trial.usable
     if request.required:
-        return isinstance(allocate(nodes, request, mask), Allocated)
-    usable = usable_cpus(nodes, request)
+        return isinstance(_allocate(trial, mask), Allocated)
     zones = _split(nodes, request, mask, usable)
     if isinstance(zones, tuple) or request.cpus is None:
         return not isinstance(zones, tuple)
@@ -243,26 +267,18 @@ def _share(nodes: NumaNodes, request: NumaRequest, resource: str, left: int, par
     return left // unit // parts * unit
 
 
-def _cpus(
-    nodes: NumaNodes, request: NumaRequest, usable: int, zones: Mapping[int, Amounts]
-) -> int | None:
+def _cpus(trial: Trial, zones: Mapping[int, Amounts]) -> int | None:
     """Take CPUs, those of each NUMA node as far as the pod got CPU there."""
-    assert request.cpus is not None
-    wanted = request.cpus
+    wanted, usable = trial.request.cpus, trial.usable
+    assert wanted is not None
     if usable.bit_count() < wanted.count:
         return None
-    shared = nodes.max_ref_count > 1
-
-    def taken(free: int, number: int) -> int | None:
-        cpus = cpu_accumulator.Cpus(nodes.topology, nodes.usage, free, shared)
-        return cpu_accumulator.take(cpus, dataclasses.replace(wanted, count=number), request.first)
-
     if not zones:
-        return taken(usable, wanted.count)
+        return trial.take(usable, wanted.count)
     found = 0
     for node, amounts in zones.items():
-        inside = usable & nodes.topology.nodes.get(node, 0)
-        found |= taken(inside, min(inside.bit_count(), amounts.get(names.CPU, 0) // 1000)) or 0
+        inside = usable & trial.nodes.topology.nodes.get(node, 0)
+        found |= trial.take(inside, min(inside.bit_count(), amounts.get(names.CPU, 0) // 1000)) or 0
     return found if found.bit_count() == wanted.count else None
 
 
@@ -304,14 +320,14 @@ def hints(
     offered = {name for zone in nodes.zones.values() for name in zone}
     asked = [name for name, _ in request.requests if name in offered]
     found: dict[str, list[tuple[int, int]]] = {name: [] for name in asked}
-    usable = usable_cpus(nodes, request)
+    trial = Trial(nodes, request)
     weighed = {*asked, *(name for name, _ in scoring.weights)}
     free = {
-        node: {name: _free(nodes, request, usable, node, name) for name in weighed}
+        node: {name: _free(nodes, request, trial.usable, node, name) for name in weighed}
         for node in nodes.zones
     }
     for mask in _subsets(tuple(nodes.zones)):
-        if not allocates(nodes, request, mask):
+        if not allocates(trial, mask):
             continue
         inside = [node for node in nodes.zones if mask >> node & 1]
         total = _score(nodes, request, [(node, free[node]) for node in inside], scoring)

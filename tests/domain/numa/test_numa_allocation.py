@@ -3,11 +3,13 @@
 from typing import Any
 
 import hypothesis
+import pytest
 from hypothesis import strategies as st
 
 from api.wire import quantity
 from domain.cpus import cpu_accumulator, cpu_topology, cpu_usage
 from domain.numa import hint_merge, numa_allocation
+from tests import processor_time
 from tests.domain.numa import legal_allocations
 from tests.reference import cases, cpu_topologies
 
@@ -203,7 +205,8 @@ def test_nothing_is_given_twice_and_release_restores_everything(steps: list[Any]
         assert found == numa_allocation.allocate(before, request, mask)
         if mask is not None:
             succeeds = isinstance(found, numa_allocation.Allocated)
-            assert numa_allocation.allocates(before, request, mask) is succeeds
+            trial = numa_allocation.Trial(before, request)
+            assert numa_allocation.allocates(trial, mask) is succeeds
         if isinstance(found, tuple):
             continue
         assert not found.cpus & ~before.available
@@ -240,3 +243,19 @@ def test_held_cpus_cost_more_of_an_amplified_numa_node() -> None:
     holding = numa_allocation.Holding(cpus=0b11, zones=((0, (("cpu", 2000),)),))
     nodes = numa_allocation.count(TOPOLOGY, ZONES, [holding], cpu_ratio=150)
     assert nodes.free(0, "cpu") == CAPACITY - 3000
+
+
+@pytest.mark.parametrize("bind", ["FullPCPUs", "SpreadByPCPUs"])
+def test_hints_of_the_largest_topology_take_no_longer(bind):
+    most = cpu_topology.MOST_CPUS
+    cpus = [cpu_topology.Cpu(number, 0, number, number % 8) for number in range(most)]
+    amounts = {"cpu": most // 8 * 1000}
+    nodes = numa_allocation.count(cpu_topology.build(cpus), dict.fromkeys(range(8), amounts), ())
+    found = []
+    with processor_time.below(2.0):
+        for count in (1, 1024, 2048):
+            wanted = cpu_accumulator.CpuRequest(count, cpu_accumulator.bind_policy(bind))
+            request = numa_allocation.NumaRequest((("cpu", count * 1000),), wanted, required=True)
+            policy, scoring = hint_merge.Policy.RESTRICTED, numa_allocation.Scoring()
+            found.append(numa_allocation.hints(nodes, request, policy, scoring))
+    assert all(len(one["cpu"]) > 1 for one in found)
