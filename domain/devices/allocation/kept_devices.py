@@ -5,13 +5,16 @@ they do not, it takes as few other devices as it can.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from domain.devices import inventory
 from domain.devices.allocation import allocator, candidates
 
 Place = tuple[str, int]
 """Type and minor of a device."""
+_FEW: Final = 16
+"""Devices that are left out one by one; of more of them, many are left out at once."""
 
 
 def only(node: inventory.NodeDevices, kept: inventory.Allocation) -> inventory.NodeDevices:
@@ -71,15 +74,24 @@ def allocate(
 def _filled(
     choice: candidates.Choice, kept: inventory.Allocation, found: inventory.Allocation
 ) -> inventory.Allocation:
-    """Leave out one device after the other that is not kept, as long as the pod is served."""
+    """Leave out one device after the other that is not kept, as long as the pod is served.
+
+    Of many, halves are tried first: most are not needed, and each trial looks at all devices.
+    """
     node = choice.node
     mine = {(kind, one.minor) for kind, granted in kept.items() for one in granted}
     types = {kind for kind, granted in kept.items() if granted}
-    for place in _farthest_first(node, mine, types):
-        smaller = _without(node, place)
+    others = _farthest_first(node, mine, types)
+    left = [others] if len(others) > _FEW else [[place] for place in reversed(others)]
+    while left:
+        places = left.pop()
+        smaller = _without(node, places)
         tried = allocator.allocate(_on(choice, smaller))
         if not isinstance(tried, candidates.Refusal):
             node, found = smaller, tried
+        elif len(places) > 1:
+            middle = len(places) // 2
+            left += (places[middle:], places[:middle])
     return found
 
 
@@ -114,11 +126,15 @@ def _farthest_first(node: inventory.NodeDevices, mine: set[Place], types: set[st
     return sorted(others, key=lambda place: (nearness(place), place[0]))
 
 
-def _without(node: inventory.NodeDevices, place: Place) -> inventory.NodeDevices:
-    kind, minor = place
-    by_minor: Mapping[int, Mapping[str, int]] = node.free[kind]
-    nothing = dict.fromkeys(by_minor[minor], 0)
-    return dataclasses.replace(node, free={**node.free, kind: {**by_minor, minor: nothing}})
+def _without(node: inventory.NodeDevices, places: Sequence[Place]) -> inventory.NodeDevices:
+    free: dict[str, Mapping[int, Mapping[str, int]]] = dict(node.free)
+    for kind in {kind for kind, _ in places}:
+        minors = {minor for other, minor in places if other == kind}
+        free[kind] = {
+            minor: dict.fromkeys(amounts, 0) if minor in minors else amounts
+            for minor, amounts in node.free[kind].items()
+        }
+    return dataclasses.replace(node, free=free)
 
 
 def _on(choice: candidates.Choice, node: inventory.NodeDevices) -> candidates.Choice:

@@ -8,6 +8,7 @@ from api import names
 from api.koordinator import devices
 from domain.devices import inventory, pod_devices
 from domain.devices.allocation import allocator, candidates, kept_devices
+from tests import processor_time
 from tests.extender import device_cluster
 
 H100 = {names.LABEL_GPU_MODEL: "H100"}
@@ -96,3 +97,12 @@ def test_as_many_are_kept_ones_as_can_be(used, mine, count, numa):
     assert len(found["gpu"]) == count
     assert not minors(found) & used
     assert len(minors(found) & mine) == min(count, len(reached))
+
+
+def test_many_devices_are_filled_up_as_fast_as_few():
+    many = [device_cluster.gpu(number) for number in range(2048)]
+    known = inventory.read(devices.read_device(device_cluster.device("n1", *many)))
+    on = inventory.NodeDevices.of(known, inventory.Uses.of([]), inventory.NO_LABELS)
+    with processor_time.below(1.0):
+        found = kept_devices.allocate(choice(on, 200), kept(5))
+    assert minors(found) == {4, 5}
