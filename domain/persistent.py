@@ -103,3 +103,30 @@ class Map(Mapping[K, V]):
         changed._parts = parts
         changed._size = size
         return changed if size <= _FULL * len(parts) else Map(changed.items(), 2 * len(parts))
+
+    def updated(self, changes: Mapping[K, V | None]) -> "Map[K, V]":
+        """Return a mapping with other values for some keys, or with None without them.
+
+        Each part is copied once, however many of its values change.
+        """
+        parts = self._parts[:]
+        fresh = set[int]()
+        size = self._size
+        for key, value in changes.items():
+            at = hash(key) & (len(parts) - 1)
+            if at not in fresh:
+                fresh.add(at)
+                parts[at] = parts[at].copy()
+            size -= key in parts[at]
+            if value is None:
+                parts[at].pop(key, None)
+            else:
+                parts[at][key] = value
+                size += 1
+        changed: Map[K, V] = Map.__new__(Map)
+        changed._parts = parts
+        changed._size = size
+        count = len(parts)
+        while size > _FULL * count:
+            count *= 2
+        return changed if count == len(parts) else Map(changed.items(), count)

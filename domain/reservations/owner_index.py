@@ -1,6 +1,5 @@
 """An index of owners: which of many lists of owners a pod is in, without a look at most of them."""
 
-import functools
 import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -17,10 +16,37 @@ _ANY: Final[Key] = ("",)
 """Under which owners stand that no single word of a pod names."""
 
 
-@functools.lru_cache(maxsize=4096)
+_MOST_BYTES: Final = 8 << 20
+"""What the owners take together whose names are remembered, written out."""
+
+
+class _Names:
+    """Short names of owners; these may be as long as an object, so their length is bounded."""
+
+    def __init__(self) -> None:
+        self._known: dict[Owners, str] = {}
+        self._room = _MOST_BYTES
+
+    def of(self, listed: Owners) -> str:
+        """Return the name, found once as long as it is remembered."""
+        name = self._known.get(listed)
+        if name is None:
+            text = repr(listed).encode()
+            name = hashlib.blake2b(text, digest_size=12).hexdigest()
+            if self._room < len(text):
+                self._known.clear()
+                self._room = _MOST_BYTES
+            self._room -= len(text)
+            self._known[listed] = name
+        return name
+
+
+_NAMES: Final = _Names()
+
+
 def name_of(listed: Owners) -> str:
     """Return a short name that is the same for equal owners."""
-    return hashlib.blake2b(repr(listed).encode(), digest_size=12).hexdigest()
+    return _NAMES.of(listed)
 
 
 class Uses(msgspec.Struct, frozen=True):
@@ -76,11 +102,15 @@ class OwnerIndex(msgspec.Struct, frozen=True):
 def _with(
     keys: persistent.Map[Key, frozenset[str]], listed: Owners, name: str, *, present: bool
 ) -> persistent.Map[Key, frozenset[str]]:
+    changes: dict[Key, frozenset[str] | None] = {}
+    only = frozenset((name,))
     for key in {key for one in listed for key in _keys(one)}:
-        names = keys.get(key, frozenset())
-        names = names | {name} if present else names - {name}
-        keys = keys.replaced(key, names or None)
-    return keys
+        names = keys.get(key)
+        if present:
+            changes[key] = only if names is None else names | only
+        else:
+            changes[key] = None if names is None else names - only or None
+    return keys.updated(changes)
 
 
 def _keys(one: owners.Owner) -> Iterable[Key]:
