@@ -17,7 +17,7 @@ from domain.devices.requests import requests
 Amounts = requests.Amounts
 EMPTY: Final[Amounts] = types.MappingProxyType({})
 NO_LABELS: Final[Mapping[str, str]] = types.MappingProxyType({})
-_LARGEST: Final = 1 << 52
+_LARGEST: Final = 1 << 48
 """Amounts beyond this are cut: no device has them, and sums must stay within 64 bits."""
 LARGEST_MINOR: Final = 4096
 """No machine has so many devices of one type."""

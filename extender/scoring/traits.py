@@ -13,7 +13,7 @@ from domain.scoring import objects, releases, requests
 from domain.scoring import pod as scored_pod
 from domain.scoring.indexes import affinity
 
-LARGEST: Final = 1 << 52
+LARGEST: Final = 1 << 48
 """Amounts beyond this are cut: no machine has them, and sums must stay within 64 bits."""
 
 _ENCODE: Final = msgspec.msgpack.Encoder().encode

@@ -27,7 +27,7 @@ PodRequirements = requirements.PodRequirements
 Allocations = allocations.Allocations
 NONE = allocations.NONE
 
-LARGEST = 1 << 52
+LARGEST = 1 << 48
 """Amounts beyond this are cut: no machine has them, and sums must stay within 64 bits."""
 
 

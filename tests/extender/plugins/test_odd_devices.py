@@ -71,3 +71,9 @@ def test_combinations_of_numa_nodes_of_thousands_of_devices_are_not_looked_at():
     asked, view = cluster.cycle(cluster.pod("two", {names.NVIDIA_GPU: "1"}))
     found = cluster.plugin.hints(asked.prepared[NAME], view, view.rows["n1"])
     assert sorted(one.mask for one in found["gpu"]) == [*(1 << n for n in range(12)), 0xFFF]
+
+
+def test_as_many_devices_as_there_can_be_offer_no_more_than_64_bits_hold():
+    huge = [gpu(minor, memory=str(1 << 62)) for minor in range(4096)]
+    cluster = bound(*huge)
+    assert cluster.minors("one") == [0, 1]

@@ -107,3 +107,16 @@ def test_plug_ins_see_every_change_of_a_node(picture, make, change):
     assert after != before
     rebuilt = picture.cluster.rebuilt().view()
     assert after == rebuilt.node(rebuilt.rows["n1"])
+
+
+def test_thousands_of_pods_ask_for_no_more_than_64_bits_hold(picture, make):
+    picture.add(make.node("n1", **{"kubernetes.io/batch-cpu": "1000"}))
+    huge = {"kubernetes.io/batch-cpu": str(1 << 60)}
+    for number in range(2050):
+        picture.add(make.pod(f"p{number}", node="n1", band="koord-batch", requests=huge))
+    view = picture.cluster.view()
+    assert view.figures["BatchFit"][0, view.rows["n1"]] == 1000 - 2050 * records.LARGEST
+    for number in range(2050):
+        picture.add(make.pod(f"p{number}", phase="Succeeded"))
+    view = picture.cluster.view()
+    assert view.figures["BatchFit"][0, view.rows["n1"]] == 1000
