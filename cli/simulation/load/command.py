@@ -10,7 +10,7 @@ from agent.assembly import feature_gates
 from api import names, resources
 from api.koordinator.metadata import qos
 from api.kubernetes import core
-from api.wire import quantity
+from api.wire import durations, quantity
 from cli import clusters, reading
 from cli.output import progress, report_files
 from cli.prometheus import client as prometheus
@@ -68,6 +68,7 @@ def _replayed(chosen: argparse.Namespace) -> replay.Replay:
     snapshot = ending.read(chosen)
     load = sources.read(chosen, snapshot)
     options = replay.Options(load.hours, load.step_seconds, tuple(chosen.plugin), gates)
+    _check_end(snapshot, options)
     if chosen.file:
         asked = [one for path in chosen.file for one in object_files.read(path)]
         snapshot = change.applied(snapshot, asked).snapshot
@@ -81,6 +82,15 @@ def _replayed(chosen: argparse.Namespace) -> replay.Replay:
     found = dataclasses.replace(found, notes=(*load.notes, *found.notes))
     report_files.write(chosen, results.report(found))
     return found
+
+
+def _check_end(snapshot: formats.Snapshot, options: replay.Options) -> None:
+    """Refuse hours up to a moment that cannot be written."""
+    begin = durations.timestamp(snapshot.taken_at)
+    if begin + (options.steps - 1) * options.step_seconds > durations.LAST_MOMENT:
+        raise ending.ArgumentError(
+            f"--hours {options.hours:g}: so many after {snapshot.taken_at} end beyond the year 9999"
+        )
 
 
 def _gates(more: list[str]) -> frozenset[str]:

@@ -107,3 +107,14 @@ def test_an_object_of_an_odd_shape_is_left_out(simulate, words, changed):
     code, told = simulate(*words, changed=changed)
     assert code in (0, 1, 2)
     assert code == 0 or told.startswith("koord simulate: ")
+
+
+def test_a_moment_after_which_no_hours_come_is_named(simulate):
+    late = "9999-12-31T23:00:00Z"
+    words = ("load", "--day-curve", "--hours", "2", "--step", "1h")
+    code, told = simulate(*words, changed=lambda document: document.update(takenAt=late))
+    assert code == 2
+    assert late in told
+    code, told = simulate("load", "--day-curve", "--hours", "1e8", "--step", "100000h")
+    assert code == 2
+    assert "--hours" in told
