@@ -32,7 +32,8 @@ class Workloads:
         self._clock = clock
         self._known: dict[str, dict[str, link.Object]] = {plural: {} for plural in PATHS}
         self._synced: set[str] = set()
-        self._gone: set[str] = set()
+        self._gone: set[str] | None = None
+        """What has been deleted while an object is being made."""
         self._stirred = asyncio.Event()
 
     async def run(self) -> None:
@@ -52,7 +53,8 @@ class Workloads:
         def show(kind: str, item: link.Object) -> None:
             uid = item["metadata"]["uid"]
             if kind == "DELETED":
-                self._gone.add(uid)
+                if self._gone is not None:
+                    self._gone.add(uid)
                 self._known[plural].pop(uid, None)
             else:
                 self._known[plural][uid] = item
@@ -87,16 +89,23 @@ class Workloads:
         path = f"{PATHS[step.plural]}/namespaces/{step.namespace}/{step.plural}"
         match step:
             case workload_plans.Create():
-                made = await self._client.call("POST", path, step.body)
-                # Remembered at once: the watch may be late, and nothing may be made twice.
-                if made["metadata"]["uid"] not in self._gone:
-                    self._known[step.plural].setdefault(made["metadata"]["uid"], made)
+                await self._make(step, path)
             case workload_plans.Delete():
                 body = {"preconditions": {"uid": step.uid}}
                 await self._unless_gone("DELETE", f"{path}/{step.name}", body)
             case workload_plans.Patch():
                 end = f"/{step.subresource}" if step.subresource else ""
                 await self._unless_gone("PATCH", f"{path}/{step.name}{end}", step.body)
+
+    async def _make(self, step: workload_plans.Create, path: str) -> None:
+        self._gone = gone = set[str]()
+        try:
+            made = await self._client.call("POST", path, step.body)
+        finally:
+            self._gone = None
+        # Remembered at once: the watch may be late, and nothing may be made twice.
+        if made["metadata"]["uid"] not in gone:
+            self._known[step.plural].setdefault(made["metadata"]["uid"], made)
 
     async def _unless_gone(self, verb: str, path: str, body: link.Object) -> None:
         kind = link.MERGE_PATCH if verb == "PATCH" else "application/json"

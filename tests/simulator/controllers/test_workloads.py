@@ -1,6 +1,12 @@
 """Deployments and Jobs become pods that run."""
 
+import asyncio
+
 from api.kubernetes import scheduler_config
+from process.runtime import clock as clocks
+from process.runtime import supervise
+from simulator import link
+from simulator.controllers import workload_plans, workloads
 from tests.planes import raw
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -48,3 +54,59 @@ async def test_a_job_runs_to_its_end(assembled, assembled_api):
         f"{path}/job", lambda found: found.get("status", {}).get("succeeded") == 3
     )
     assert done["status"]["conditions"][0]["type"] == "Complete"
+
+
+async def test_nothing_is_kept_of_pods_that_are_gone(assembled, assembled_api):
+    clock = clocks.SystemClock()
+    access = (assembled.server, assembled.ca, assembled.token)
+    async with (
+        link.connected(*access, clock=clock, agent="test") as client,
+        supervise.Supervisor("test") as tasks,
+    ):
+        mine = workloads.Workloads(client, clock)
+        tasks.start("workloads", mine.run)
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
+        made = await assembled_api.post(PODS, {**body, "spec": TEMPLATE["spec"]})
+        uid = made["metadata"]["uid"]
+
+        async def known():
+            return uid in mine._known["pods"]
+
+        async def gone():
+            return uid not in mine._known["pods"]
+
+        await raw.eventually(known)
+        await assembled_api.delete(f"{PODS}/p", gracePeriodSeconds=0)
+        await raw.eventually(gone)
+        assert not mine._gone
+
+
+class Hasty:
+    """A client of an API server whose watch tells that a pod is gone before it tells of it."""
+
+    def __init__(self):
+        self.show = {}
+
+    async def follow(self, path, replace, show):
+        self.show[path] = show
+        replace([])
+        await asyncio.Event().wait()
+
+    async def call(self, method, path, body):
+        made = {**body, "metadata": {"uid": f"uid of {method}"}}
+        self.show[path.replace("/namespaces/default", "")]("DELETED", made)
+        return made
+
+
+async def test_a_pod_is_gone_that_is_deleted_while_it_is_made():
+    client = Hasty()
+    mine = workloads.Workloads(client, clocks.SystemClock())
+    async with supervise.Supervisor("test") as tasks:
+        tasks.start("workloads", mine.run)
+
+        async def watched():
+            return len(client.show) == len(workloads.PATHS)
+
+        await raw.eventually(watched)
+        await mine._carry_out(workload_plans.Create("pods", "default", {"kind": "Pod"}))
+        assert mine._known["pods"] == {}
