@@ -89,7 +89,7 @@ class _Parts:
         )
         self.migrating = migration.Migration(self._around(), self._duties, clock, registry)
         weighed = _options(settings.gain, chosen)
-        self._books = _books(settings.receipts, weighed)
+        self._books = _books(settings.receipts, weighed, chosen)
         self._receipts = receipting.ReceiptMetrics(registry, self._halted)
         self._namespace = settings.config_namespace
         self.rounds = rounds.Rounds(
@@ -242,7 +242,9 @@ def _options(given: GainSettings, chosen: configured.Configured) -> Options:
     )
 
 
-def _books(chosen: ReceiptSettings, weighed: Options) -> ledger.Ledger:
+def _books(
+    chosen: ReceiptSettings, weighed: Options, known: configured.Configured
+) -> ledger.Ledger:
     """Return the receipts of moves, and when profiles are halted by them."""
     options = breaker.Options(
         chosen.window,
@@ -255,7 +257,8 @@ def _books(chosen: ReceiptSettings, weighed: Options) -> ledger.Ledger:
     def loads(seen: picture.Picture) -> measured_load.Loads:
         return measured_load.Loads(weighed, seen, seen.nodes.values())
 
-    return ledger.Ledger(options, chosen.settle_seconds, loads)
+    profiles = frozenset(one.name for one in known.profiles)
+    return ledger.Ledger(options, chosen.settle_seconds, loads, profiles)
 
 
 def _lease(settings: Settings, chosen: configured.Configured, identity: str) -> leases.Lease | None:

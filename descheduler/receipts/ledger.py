@@ -36,8 +36,16 @@ class _Open:
 class Ledger:
     """Follows jobs from the decision to their outcome."""
 
-    def __init__(self, options: breaker.Options, settle_seconds: float, loads: Loads) -> None:
+    def __init__(
+        self,
+        options: breaker.Options,
+        settle_seconds: float,
+        loads: Loads,
+        configured: frozenset[str] = frozenset(),
+    ) -> None:
         self._options, self._settle_seconds, self._loads = options, settle_seconds, loads
+        self._configured = configured
+        """Profiles that are remembered before all others."""
         self._open: dict[str, _Open] = {}
         """By uid of the job; a job that is deleted before its move has settled stays."""
         self._settled: dict[str, None] = {}
@@ -57,6 +65,8 @@ class Ledger:
             mine = self._breakers.get(profile, breaker.NEW)
             # What could not be written at the end of a term is known here alone.
             self._breakers[profile] = mine if mine.latest > one.latest else one
+        first = sorted(self._breakers, key=lambda profile: profile not in self._configured)
+        self._breakers = {name: self._breakers[name] for name in first[: memory.MOST_PROFILES]}
         self._moves = {**kept.moves, **self._moves}
 
     def changes(self) -> memory.Memory | None:
@@ -139,8 +149,7 @@ class Ledger:
 
     def _settle(self, job: objects.Job, told: receipt.Receipt, now: float) -> Settled:
         self._forget(job.uid)
-        if told.profile not in self._breakers and len(self._breakers) >= memory.MOST_PROFILES:
-            # Receipts name what they like, and no more profiles are remembered.
+        if not self._has_place(told.profile):
             return Settled(job, told)
         before = self._breakers.get(told.profile, breaker.NEW)
         after = breaker.entered(before, told, self._options, now)
@@ -150,6 +159,19 @@ class Ledger:
         self._is_changed = True
         is_new = after.is_halted(now) and after.halted_at != before.halted_at
         return Settled(job, told, after.sentence(told.profile) if is_new else "")
+
+    def _has_place(self, profile: str) -> bool:
+        """Whether a profile is remembered; receipts name what they like, and so many are not.
+
+        One that is configured takes the place of one that is not.
+        """
+        if profile in self._breakers or len(self._breakers) < memory.MOST_PROFILES:
+            return True
+        others = [name for name in self._breakers if name not in self._configured]
+        if profile not in self._configured or not others:
+            return False
+        del self._breakers[min(others, key=lambda name: self._breakers[name].latest)]
+        return True
 
     def _forget(self, uid: str) -> None:
         self._open.pop(uid, None)

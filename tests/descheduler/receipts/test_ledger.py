@@ -127,3 +127,31 @@ def test_jobs_that_are_remembered_are_bounded(books, monkeypatch):
     monkeypatch.setattr(ledger, "_MOST", 3)
     list(books.look(seen(jobs(6))))
     assert len(books._settled) == 3
+
+
+def test_receipts_of_other_names_take_no_place_of_a_configured_profile():
+    books = ledger.Ledger(
+        breaker.Options(least=2), moves.SETTLE, moves.loads, frozenset({"default"})
+    )
+    forged = [
+        msgspec.structs.replace(
+            one,
+            uid=f"forged-{number}",
+            annotations={
+                names.ANNOTATION_MIGRATION_RECEIPT: receipt.text(
+                    msgspec.structs.replace(moves.expected(), profile=f"a{number}")
+                )
+            },
+        )
+        for number, one in enumerate(jobs(memory.MOST_PROFILES))
+    ]
+    list(books.look(seen(forged, {"a": 3, "b": 9})))
+    list(books.look(seen(jobs(2), {"a": 3, "b": 9})))
+    assert "default" in books.halted(moves.LATER)
+    kept = memory.read({memory.KEY: memory.text(books.changes())})
+    assert len(kept.breakers) == memory.MOST_PROFILES
+    later = ledger.Ledger(breaker.Options(), moves.SETTLE, moves.loads, frozenset({"default"}))
+    more = {f"0{number}": breaker.NEW for number in range(memory.MOST_PROFILES)}
+    later.restore(memory.Memory({**more, **kept.breakers}))
+    assert "default" in later.halted(moves.LATER)
+    assert len(later._breakers) == memory.MOST_PROFILES
