@@ -75,14 +75,17 @@ class Borrowing:
     def due(self, found: quotas.Quota, now: float, half_life: float) -> decay.Counter | None:
         """Return the counter that is to be written now, once a period; None at other times.
 
-        A quota that has never borrowed has none.
+        A quota that has never borrowed has none. One of a moment that is yet to come is written
+        at once: by that moment, what siblings have borrowed would be forgotten.
         """
         known = self._followed.get(found.identity)
-        if known is None or now - known.written_at < decay.period(half_life):
+        is_ahead = found.borrowed_at > now
+        if known is None or (not is_ahead and now - known.written_at < decay.period(half_life)):
             return None
         counter = decay.advanced(known.counter, known.borrows, now, half_life)
+        counter = counter._replace(at=min(counter.at, now))
         self._followed[found.identity] = _Followed(counter, known.borrows, now)
-        return counter if decay.whole(counter) or found.borrowed else None
+        return counter if decay.whole(counter) or found.borrowed or is_ahead else None
 
 
 def change(present: Any, counter: decay.Counter) -> dict[str, Any]:

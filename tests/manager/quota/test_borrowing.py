@@ -78,6 +78,19 @@ def test_a_moment_that_is_yet_to_come_is_not_waited_for() -> None:
     assert counters.due(found, START + PERIOD, HALF) is not None
 
 
+@pytest.mark.parametrize("amounts", [{"cpu": "1"}, {}], ids=["much", "nothing"])
+def test_a_moment_that_is_yet_to_come_is_corrected_at_once(amounts) -> None:
+    counters, found = borrowing.Borrowing(), quota(amounts, START + 10 * HALF)
+    counters.resume(found, using(1000), START, HALF)
+    counter = counters.due(found, START, HALF)
+    assert counter is not None
+    assert counter.at == START
+    # The clock is set back.
+    counter = counters.due(quota({"cpu": "1"}, START), START - HALF, HALF)
+    assert counter is not None
+    assert counter.at == START - HALF
+
+
 def test_resources_that_are_forgotten_leave_the_status() -> None:
     patch = borrowing.change({"amountSeconds": {"gpu": "3"}}, decay.Counter({"cpu": 2000.0}, START))
     assert patch == {"time": durations.moment(START), "amountSeconds": {"gpu": None, "cpu": "2"}}
