@@ -83,8 +83,10 @@ def sequential_requests(pod: core.Pod) -> dict[str, int]:
     total = _sum({**NONZERO, **_side(one, "requests")} for one in pod.spec.containers)
     for container in pod.spec.init_containers:
         asked = {**NONZERO, **_side(container, "requests")}
-        joined = add if container.restart_policy == "Always" else highest
-        total = joined(total, asked)
+        if container.restart_policy == "Always":
+            _add_to(total, asked)
+        else:
+            _raise_to(total, asked)
     return add(total, amounts(pod.spec.overhead))
 
 
@@ -99,11 +101,11 @@ def _pod_total(
     peak: dict[str, int] = {}
     for container in pod.spec.init_containers:
         asked = {**missing, **_side(container, side)}
+        # The peak holds all sidecars so far: only what this one asks for can raise it.
+        during = {name: sidecars.get(name, 0) + value for name, value in asked.items()}
+        _raise_to(peak, during)
         if container.restart_policy == "Always":
-            sidecars = add(sidecars, asked)
-            peak = highest(peak, sidecars)
-        else:
-            peak = highest(peak, add(sidecars, asked))
+            sidecars.update(during)
     total = highest(add(running, sidecars), peak)
     level = getattr(pod.spec.resources, side, None) if pod.spec.resources else None
     total.update(amounts(level))
@@ -117,8 +119,20 @@ def _side(container: core.Container, side: str) -> dict[str, int]:
 def _sum(parts: Iterable[Amounts]) -> dict[str, int]:
     total: dict[str, int] = {}
     for part in parts:
-        total = add(total, part)
+        _add_to(total, part)
     return total
+
+
+# A pod may have thousands of containers, each with a resource of its own: what looked at the whole
+# sum for each of them would take time that grows with the square of their number.
+def _add_to(total: dict[str, int], part: Amounts) -> None:
+    for name, value in part.items():
+        total[name] = total.get(name, 0) + value
+
+
+def _raise_to(total: dict[str, int], part: Amounts) -> None:
+    for name, value in part.items():
+        total[name] = max(total.get(name, 0), value)
 
 
 def node_allocatable(node: core.Node) -> dict[str, int]:

@@ -60,7 +60,9 @@ def _with_sidecars_apart(pod: core.Pod) -> Amounts:
         total = _added(total, _counted(_read(container.resources.requests)))
     sidecars: _Nanos = {}
     for container in pod.spec.init_containers:
-        asked = _added(_read(container.resources.requests), sidecars)
+        written = container.resources.requests
+        native = {name: written[name] for name in _MISSING if name in written}
+        asked = _added(_read(native), sidecars)
         if container.restart_policy == "Always":
             sidecars = asked
         total = _highest(total, _counted(asked))
@@ -194,11 +196,15 @@ def _aggregated(pod: core.Pod, reader: _Reader, missing: Mapping[str, int]) -> _
     for container in pod.spec.init_containers:
         starts = container.restart_policy != "Always"
         asked = {**missing, **reader(container, statuses.get(container.name), starts)}
+        # A pod may have thousands of these, each with a resource of its own: whatever this one does
+        # not ask for is left alone, and what sidecars hold of it is in the total anyway.
+        during = {name: value + sidecars.get(name, 0) for name, value in asked.items()}
         if starts:
-            peak = _highest(peak, _added(asked, sidecars))
+            peak |= _highest(during, {name: peak[name] for name in during if name in peak})
             continue
-        total = _added(total, asked)
-        sidecars = _added(sidecars, asked)
+        for name, value in asked.items():
+            total[name] = total.get(name, 0) + value
+        sidecars |= during
     return _highest(total, peak)
 
 

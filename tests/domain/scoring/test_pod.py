@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from domain.scoring import pod, releases, requests, terms
+from tests import processor_time
 from tests.domain.scoring import clusters
 
 MIB = 2**20
@@ -230,3 +231,20 @@ def test_a_required_affinity_without_terms_matches_no_node() -> None:
     found = terms.node_requirements({}, affinity)
     assert found is not None
     assert not found.matches("a", {})
+
+
+@pytest.mark.parametrize("minor", [OLDEST, NEWEST])
+def test_thousands_of_init_containers_with_a_resource_each_take_no_longer_than_others(
+    minor: int,
+) -> None:
+    asked = [
+        {"name": f"i{n}", "resources": {"requests": {f"example.com/r{n}": "1"}}}
+        | ({"restartPolicy": "Always"} if n % 2 else {})
+        for n in range(6000)
+    ]
+    given = clusters.read_pod(written([], initContainers=asked))
+    with processor_time.below(0.3):
+        plain = requests.plain(given, releases.RELEASES[minor])
+    assert plain == {f"example.com/r{n}": 1 for n in range(6000)}
+    with processor_time.below(0.3):
+        requests.nonzero_placed(given, releases.RELEASES[minor])
