@@ -21,12 +21,13 @@ OTHERS_AFFINITY: Final = "affinity of a pod on a node may score the pod"
 NODE_PREFERENCES: Final = "a preferred node affinity term cannot be evaluated"
 TOLERATION: Final = "the pod has a toleration that compares numbers"
 IMAGE_SIZES: Final = "nodes disagree on the size of an image of the pod"
+TOO_MUCH: Final = "the pod has more tolerations or node affinity than is compared with every node"
 IMAGE_COUNTS: Final = "this release scores images by what it knew when each node last changed"
 
 REASONS: Final = (
     *(OTHER_PROFILE, NOT_SYNCED, RESOURCE_CLAIMS, UNBOUND_CLAIM, DEVICE_CLASS),
     *(SPREAD_CONSTRAINTS, POD_PREFERENCES, OTHERS_AFFINITY, NODE_PREFERENCES, TOLERATION),
-    *(IMAGE_SIZES, IMAGE_COUNTS, POD_GROUP),
+    *(IMAGE_SIZES, IMAGE_COUNTS, POD_GROUP, TOO_MUCH),
 )
 """Every reason but those of a profile, which `configuration` states."""
 
@@ -34,7 +35,13 @@ _DEVICE_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 _TOLERATION_OPERATORS: Final = frozenset({"", "Exists", "Equal"})
 _OPERATORS: Final = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
 _SOFT: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+_HARD: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _POD_AFFINITY: Final = ("podAffinity", "podAntiAffinity")
+_MOST_COMPARED: Final = 64
+"""Tolerations of a pod, and terms and requirements of its node affinity: each is compared with
+every node, and the API server bounds neither."""
+_MOST_VALUES: Final = 1024
+"""Values of all these requirements."""
 
 
 class ClusterFacts(msgspec.Struct, frozen=True, gc=False):
@@ -91,7 +98,10 @@ def _affinity_problem(
         pod.metadata.namespace, pod.metadata.labels, hard
     ):
         return OTHERS_AFFINITY
-    preferred = (written.get("nodeAffinity") or {}).get(_SOFT)
+    of_nodes = written.get("nodeAffinity")
+    if len(pod.spec.tolerations) > _MOST_COMPARED or (of_nodes and _is_too_much(of_nodes)):
+        return TOO_MUCH
+    preferred = (of_nodes or {}).get(_SOFT)
     if preferred and not all(_is_evaluable(one.get("preference") or {}) for one in preferred):
         return NODE_PREFERENCES
     return ""
@@ -132,13 +142,25 @@ def _claims(pod: objects.Pod) -> Iterator[str]:
             yield f"{metadata.namespace}/{metadata.name}-{volume.name}"
 
 
+def _is_too_much(of_nodes: Mapping[str, Any]) -> bool:
+    """Tell whether node affinity is too long to be compared with every node."""
+    terms = [one.get("preference") or {} for one in of_nodes.get(_SOFT) or ()]
+    terms += (of_nodes.get(_HARD) or {}).get("nodeSelectorTerms") or ()
+    if len(terms) > _MOST_COMPARED:
+        return True
+    found = [one for term in terms for one in _requirements(term)]
+    if len(found) > _MOST_COMPARED:
+        return True
+    return sum(len(one.get("values") or ()) for one in found) > _MOST_VALUES
+
+
+def _requirements(term: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [*(term.get("matchExpressions") or ()), *(term.get("matchFields") or ())]
+
+
 def _is_evaluable(term: Mapping[str, Any]) -> bool:
     """Tell whether the scheduler would evaluate a term rather than fail the attempt."""
-    written: list[Mapping[str, Any]] = [
-        *(term.get("matchExpressions") or ()),
-        *(term.get("matchFields") or ()),
-    ]
-    for one in written:
+    for one in _requirements(term):
         values = one.get("values") or []
         if one.get("operator") in _OPERATORS:
             continue

@@ -5,6 +5,7 @@ in no order. So a size is known only where nodes agree on it.
 """
 
 import array
+import collections
 import dataclasses
 from collections.abc import Iterable
 
@@ -65,14 +66,15 @@ class ImageIndex:
         None where no node has any of them.
         """
         total: node_columns.Integers | None = None
-        for name in images:
+        # A pod may have one image thousands of times, and each look goes through all nodes.
+        for name, times in collections.Counter(images).items():
             state = self._states.get(name)
             if state is None:
                 continue
             if total is None:
                 total = np.zeros(size, dtype=np.int64)
             share = state.rows.bit_count() / nodes
-            total[_rows(state)] += int(float(next(iter(state.sizes))) * share)
+            total[_rows(state)] += times * int(float(next(iter(state.sizes))) * share)
         return total if total is None else remembered.read_only(total, size)
 
     def reported(self, images: Iterable[str]) -> bool:

@@ -61,6 +61,16 @@ def node_preference(operator: str, *values: str) -> dict[str, Any]:
     }
 
 
+def node_requirements(terms: int = 1, expressions: int = 1, values: int = 1) -> dict[str, Any]:
+    """Return a pod with required node affinity terms."""
+    one = {"key": "cores", "operator": "NotIn", "values": [str(number) for number in range(values)]}
+    found = [{"matchExpressions": [one] * expressions}] * terms
+    required = {"nodeSelectorTerms": found}
+    return {
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    }
+
+
 CLAIM = volume(persistentVolumeClaim={"claimName": "db"})
 SPREAD = [{"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]
 
@@ -137,6 +147,17 @@ OWN = {
         {},
         eligibility.NODE_PREFERENCES,
     ),
+    "as much required node affinity as is compared": (node_requirements(8, 8, 16), {}, ""),
+    "more terms of node affinity": (node_requirements(65, 0), {}, eligibility.TOO_MUCH),
+    "more requirements of node affinity": (node_requirements(1, 65), {}, eligibility.TOO_MUCH),
+    "more values of node affinity": (node_requirements(2, 1, 513), {}, eligibility.TOO_MUCH),
+    "more values of preferred node affinity": (
+        node_preference("In", *map(str, range(1025))),
+        {},
+        eligibility.TOO_MUCH,
+    ),
+    "as many tolerations as are compared": ({"tolerations": [{"key": "a"}] * 64}, {}, ""),
+    "more tolerations": ({"tolerations": [{"key": "a"}] * 65}, {}, eligibility.TOO_MUCH),
     "tolerations": ({"tolerations": [{"key": "a"}, {"operator": "Exists"}]}, {}, ""),
     "a toleration that compares": (
         {"tolerations": [{"key": "sla", "operator": "Gt", "value": "950"}]},

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from api.kubernetes import core
 from domain.scoring import columns, normalize, objects, pod, releases, terms
 from domain.scoring.indexes import cluster, images, pods, remembered, taints, workloads
+from tests import processor_time
 from tests.domain.scoring import clusters, worlds
 
 RELEASE = releases.RELEASES[36]
@@ -245,3 +246,16 @@ def test_selectors_follow_services_and_controllers() -> None:
 
 def test_arrays_grow_with_rows() -> None:
     assert remembered.grown(np.array([1, 2]), 3).tolist() == [1, 2, 0, 0]
+
+
+def test_an_image_that_a_pod_has_thousands_of_times_counts_as_often() -> None:
+    index = images.ImageIndex()
+    for row in range(5000):
+        index.set(row, [objects.Image(("a:1",), 100 + row % 2)])
+    index.set(7, [objects.Image(("a:1",), 100), objects.Image(("b:1",), 50_000)])
+    once = index.scaled(["a:1", "b:1"], 5000, 5000)
+    assert once is not None
+    with processor_time.below(0.05):
+        often = index.scaled(["a:1", "b:1"] * 12_000, 5000, 5000)
+    assert often is not None
+    assert (often == once * 12_000).all()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from domain.scoring import eligibility, node_resources, profile, releases
 from extender.scoring import decider
 from process.configuration import switches
+from tests import processor_time
 from tests.domain.scoring import naive, worlds
 from tests.extender.scoring.deciding import NOW, PROFILE, Deciding, node, pod
 
@@ -210,6 +211,26 @@ def test_pods_with_preferences_of_their_own_are_never_decided(three, spec, reaso
     three.device_resources.add("example.com/dra")
     assert three.filter(pod("p", **spec), *NAMES) == list(NAMES)
     assert three.counted == [reason]
+
+
+TERM_OF_NODES = {"matchExpressions": [{"key": "pool", "operator": "Exists"}]}
+LONG = {
+    "node affinity": {
+        "affinity": {"nodeAffinity": {SOFT: [{"weight": 1, "preference": TERM_OF_NODES}] * 5000}}
+    },
+    "tolerations": {"tolerations": [{"key": f"k{n}", "operator": "Exists"} for n in range(5000)]},
+}
+
+
+@pytest.mark.parametrize("spec", LONG.values(), ids=LONG)
+def test_a_pod_that_lists_thousands_holds_no_call_up(spec):
+    made, names = Deciding(), [f"n{number}" for number in range(300)]
+    for name in names:
+        taints = [{"key": "of", "value": name, "effect": "PreferNoSchedule"}]
+        made.node(node(name, taints=taints))
+    with processor_time.below(0.2):
+        assert made.filter(pod("p", **spec), *names) == names
+    assert made.counted == [eligibility.TOO_MUCH]
 
 
 OTHERS = {
