@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from domain.scoring import objects, profile
+from domain.scoring import objects, profile, terms
 from domain.scoring import pod as scored_pod
 from domain.scoring.indexes import affinity, images
 
@@ -35,7 +35,6 @@ _DEVICE_CLASS_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 _TOLERATION_OPERATORS: Final = frozenset({"", "Exists", "Equal"})
 _OPERATORS: Final = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
 _SOFT: Final = "preferredDuringSchedulingIgnoredDuringExecution"
-_HARD: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _POD_AFFINITY: Final = ("podAffinity", "podAntiAffinity")
 _MOST_COMPARED: Final = 64
 """Tolerations of a pod, and terms and requirements of its node affinity: each is compared with
@@ -99,7 +98,9 @@ def _affinity_problem(
     ):
         return OTHERS_AFFINITY
     of_nodes = written.get("nodeAffinity")
-    if len(pod.spec.tolerations) > _MOST_COMPARED or (of_nodes and _is_too_much(of_nodes)):
+    if len(pod.spec.tolerations) > _MOST_COMPARED or (
+        of_nodes and terms.exceeds(of_nodes, _MOST_COMPARED, _MOST_VALUES)
+    ):
         return TOO_MUCH
     preferred = (of_nodes or {}).get(_SOFT)
     if preferred and not all(_is_evaluable(one.get("preference") or {}) for one in preferred):
@@ -142,25 +143,9 @@ def _claims(pod: objects.Pod) -> Iterator[str]:
             yield f"{metadata.namespace}/{metadata.name}-{volume.name}"
 
 
-def _is_too_much(of_nodes: Mapping[str, Any]) -> bool:
-    """Tell whether node affinity is too long to be compared with every node."""
-    terms = [one.get("preference") or {} for one in of_nodes.get(_SOFT) or ()]
-    terms += (of_nodes.get(_HARD) or {}).get("nodeSelectorTerms") or ()
-    if len(terms) > _MOST_COMPARED:
-        return True
-    found = [one for term in terms for one in _requirements(term)]
-    if len(found) > _MOST_COMPARED:
-        return True
-    return sum(len(one.get("values") or ()) for one in found) > _MOST_VALUES
-
-
-def _requirements(term: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [*(term.get("matchExpressions") or ()), *(term.get("matchFields") or ())]
-
-
 def _is_evaluable(term: Mapping[str, Any]) -> bool:
     """Tell whether the scheduler would evaluate a term rather than fail the attempt."""
-    for one in _requirements(term):
+    for one in terms.written_requirements(term):
         values = one.get("values") or []
         if one.get("operator") in _OPERATORS:
             continue

@@ -2,11 +2,13 @@
 
 import dataclasses
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from api.kubernetes import selectors
 
 Labels = Mapping[str, str]
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ def node_requirements(
     node_selector: Mapping[str, str], node_affinity: Mapping[str, Any]
 ) -> NodeRequirements | None:
     """Read what a pod requires of nodes; None is nothing."""
-    required = node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    required = node_affinity.get(_REQUIRED)
     if not node_selector and required is None:
         return None
     terms = None
@@ -108,15 +110,31 @@ def node_requirements(
     return NodeRequirements(tuple(sorted(node_selector.items())), terms)
 
 
+def exceeds(of_nodes: Mapping[str, Any], most: int, most_values: int) -> bool:
+    """Tell whether node affinity has more terms, requirements or values than that.
+
+    The API server bounds none of them, and they may be compared with every node.
+    """
+    found = [one.get("preference") or {} for one in of_nodes.get(_PREFERRED) or ()]
+    found += (of_nodes.get(_REQUIRED) or {}).get("nodeSelectorTerms") or ()
+    if len(found) > most:
+        return True
+    listed = [one for term in found for one in written_requirements(term)]
+    return len(listed) > most or sum(len(one.get("values") or ()) for one in listed) > most_values
+
+
+def written_requirements(term: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return all requirements of a node selector term as they are written."""
+    return [*(term.get("matchExpressions") or ()), *(term.get("matchFields") or ())]
+
+
 Preferences = tuple[tuple[NodeTerm, int], ...]
 """Terms and their weights."""
 
 
 def preferences(node_affinity: Mapping[str, Any]) -> Preferences:
     """Read preferred node affinity terms; those without weight or requirement score nothing."""
-    written: Iterable[Mapping[str, Any]] = (
-        node_affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
-    )
+    written: Iterable[Mapping[str, Any]] = node_affinity.get(_PREFERRED) or ()
     pairs = ((node_term(one.get("preference") or {}), int(one.get("weight", 0))) for one in written)
     return tuple((term, weight) for term, weight in pairs if weight and not term.empty)
 

@@ -78,7 +78,7 @@ def read(pod: core.Pod) -> GangFacts | None:
     native = pod.spec.scheduling_group is not None
     if not (declared or native or plan or names.GATE_GANG in gates):
         return None
-    wanted = node_requirements.requirements(pod.spec)
+    wanted = _placement(pod.spec)
     created = pod.metadata.creation_timestamp
     noted = notes.get(names.ANNOTATION_PREEMPTION, "")
     return GangFacts(
@@ -115,6 +115,14 @@ def placed(facts: GangFacts | None) -> GangFacts | None:
 def _index(text: str) -> int:
     """Read a rank; what is none counts as absent."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < _LONGEST_INDEX else -1
+
+
+def _placement(spec: core.PodSpec) -> node_requirements.Requirements:
+    """Return what a pod requires of nodes; where that is too long, kube-scheduler alone knows."""
+    try:
+        return node_requirements.requirements(spec)
+    except node_requirements.TooLongError:
+        return node_requirements.unknown(spec)
 
 
 def _spreads(spec: core.PodSpec) -> bool:

@@ -9,6 +9,7 @@ import pytest
 from api.koordinator.metadata import qos
 from api.kubernetes import core, protobuf_fields
 from descheduler.model import pod_object, pod_projection, podinfo
+from domain.quota import placement
 from kube.client import protobuf, wire
 from tests import builders as objects
 from tests import protobuf_messages as messages
@@ -245,3 +246,26 @@ def _missing(kind, message):
 
 def test_every_field_that_is_read_of_a_pod_comes_in_protobuf():
     assert list(_missing(pod_object.Pod, "Pod")) == []
+
+
+@pytest.mark.parametrize("kind", ["preferred", "required", "tolerations"])
+def test_a_pod_that_lists_more_than_can_be_compared_with_every_node_stays(kind):
+    terms = [{"matchExpressions": [{"key": f"k{n}", "operator": "Exists"}]} for n in range(257)]
+    preferred = [{"weight": 1, "preference": term} for term in terms]
+    required = {"nodeSelectorTerms": terms}
+    spec = {
+        "preferred": {
+            "affinity": {
+                "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}
+            }
+        },
+        "required": {
+            "affinity": {
+                "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}
+            }
+        },
+        "tolerations": {"tolerations": [{"key": "a", "operator": "Exists"}] * 257},
+    }[kind]
+    pod = projected(spec=spec)
+    assert "too long" in pod.flaw
+    assert (pod.preferred_nodes, pod.wanted) == ((), placement.NONE)

@@ -11,9 +11,11 @@ from api.kubernetes import core
 from extender.framework import pipeline, verdicts
 from extender.gangs.planning import planner
 from extender.state import allocations, deltas
+from tests import processor_time
 from tests.extender import device_cluster, quota_cluster
 from tests.extender.gangs import gang_cluster
 
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 TAINT = {"key": "dedicated", "value": "x", "effect": "NoSchedule"}
 
 
@@ -115,6 +117,21 @@ def test_tolerated_taints_keep_no_member_away(cluster):
     cluster.nodes(1, taints=[TAINT])
     tolerations = [{"key": "dedicated", "operator": "Exists"}]
     assert len(cluster.plan(cluster.gang("a", 2, tolerations=tolerations)).placements) == 2
+
+
+@pytest.mark.parametrize("kind", ["terms", "tolerations"])
+def test_members_that_list_thousands_are_left_to_kube_scheduler_and_hold_no_plan_up(cluster, kind):
+    cluster.nodes(300, taints=[TAINT] if kind == "tolerations" else ())
+    keys = [f"k{number}" for number in range(5000)]
+    terms = [{"matchExpressions": [{"key": key, "operator": "Exists"}]} for key in keys]
+    spec = {
+        "terms": {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}},
+        "tolerations": {"tolerations": [{"key": key, "operator": "Exists"} for key in keys]},
+    }[kind]
+    members = cluster.gang("a", 2, **spec)
+    assert all(one.pod.gang.probed for one in members)
+    with processor_time.below(0.2):
+        cluster.plan(members)
 
 
 def test_members_that_listen_on_one_port_need_a_node_each(cluster):
