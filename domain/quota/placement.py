@@ -33,8 +33,8 @@ class Requirements(msgspec.Struct, frozen=True, gc=False):
     nodes: terms.NodeRequirements | None = None
     tolerations: tuple[core.Toleration, ...] = ()
     other: str = ""
-    """A digest of its affinity and anti-affinity to pods, or of what is too long to be compared with
-    nodes; empty where it has neither."""
+    """A digest of its affinity and anti-affinity to pods, or of what is too long to be compared
+    with nodes; empty where it has neither."""
 
     @property
     def of_nodes(self) -> OfNodes:

@@ -36,6 +36,9 @@ class Requirement:
     ) -> None:
         self._cluster, self._wanted, self._nodes = cluster, wanted, nodes
         self._requests = tuple((name, value) for name, value in wanted.requests if value)
+        self._ports: dict[tuple[str, int], set[str]] = {}
+        for address, protocol, number in wanted.host_ports:
+            self._ports.setdefault((protocol or "TCP", number), set()).add(address)
 
     def refusals(self, view: views.View, rows: verdicts.Rows) -> list[str]:
         """Return why each row refuses the member, empty where one does not."""
@@ -114,9 +117,19 @@ class Requirement:
             left = offered.get(resource, 0)
             if left < value or left - _held(claims, resource) < value:
                 return f"Insufficient {resource}"
-        if self._wanted.host_ports and _taken(self._wanted, claims):
+        if self._ports and self._taken(claims):
             return PORTS
         return ""
+
+    def _taken(self, claims: Sequence[views.Claim]) -> bool:
+        """Whether a pod of the node listens on a port that the member wants as well."""
+        for claim in claims:
+            if claim.kind in views.FIRM:
+                for address, protocol, number in claim.pod.requirements.host_ports:
+                    wanted = self._ports.get((protocol or "TCP", number))
+                    if wanted and (address in _EVERY or not wanted.isdisjoint((address, *_EVERY))):
+                        return True
+        return False
 
     def _unsuitable(self, node: records.NodeRecord) -> str:
         """Return why labels and taints of a node keep the member away."""
@@ -146,23 +159,6 @@ def _held(claims: Sequence[views.Claim], resource: str) -> int:
         for name, amount in claim.pod.requirements.requests
         if name == resource
     )
-
-
-def _taken(wanted: records.PodRequirements, claims: Sequence[views.Claim]) -> bool:
-    """Whether a pod of the node listens on a port that the member wants as well."""
-    return any(
-        _conflict(one, other)
-        for claim in claims
-        if claim.kind in views.FIRM
-        for other in claim.pod.requirements.host_ports
-        for one in wanted.host_ports
-    )
-
-
-def _conflict(one: views.HostPort, other: views.HostPort) -> bool:
-    if (one[1] or "TCP", one[2]) != (other[1] or "TCP", other[2]):
-        return False
-    return one[0] == other[0] or one[0] in _EVERY or other[0] in _EVERY
 
 
 def free(cluster: cluster_state.ClusterState, name: str, resource: str) -> int:

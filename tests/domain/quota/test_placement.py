@@ -26,8 +26,10 @@ def listing(kind, count):
 
 @pytest.mark.parametrize(
     ("kind", "most"),
-    [("terms", 256), ("requirements", 256), ("fields", 256), ("values", 8192)]
-    + [("tolerations", 256)],
+    [
+        *(("terms", 256), ("requirements", 256), ("fields", 256)),
+        *(("values", 8192), ("tolerations", 256)),
+    ],
 )
 def test_what_is_too_long_to_be_compared_is_not_read(kind, most):
     assert placement.requirements(listing(kind, most)) != placement.NONE

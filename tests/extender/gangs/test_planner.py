@@ -119,6 +119,14 @@ def test_tolerated_taints_keep_no_member_away(cluster):
     assert len(cluster.plan(cluster.gang("a", 2, tolerations=tolerations)).placements) == 2
 
 
+def test_thousands_of_host_ports_hold_no_plan_up(cluster):
+    cluster.nodes(1)
+    cluster.pod("other", node="n0", cpu="1", ports=range(1, 3001))
+    members = cluster.gang("a", 1, cpu="1", ports=range(30_000, 33_000))
+    with processor_time.below(0.2):
+        assert gang_cluster.nodes_of(cluster.plan(members)) == {"n0": 1}
+
+
 @pytest.mark.parametrize("kind", ["terms", "tolerations"])
 def test_members_that_list_thousands_are_left_to_kube_scheduler_and_hold_no_plan_up(cluster, kind):
     cluster.nodes(300, taints=[TAINT] if kind == "tolerations" else ())
