@@ -12,6 +12,9 @@ from domain.scoring import terms
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _OPERATORS: Final = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
+MOST: Final = 64
+"""Terms, or spread constraints, of one pod: more than that count as unreadable, since each may be
+compared with every pod of the cluster, and the API server bounds neither."""
 UNREADABLE: Final = (ValueError, TypeError, AttributeError, LookupError)
 
 
@@ -38,7 +41,8 @@ def required_anti_affinity(pod: podinfo.Pod) -> tuple[Term, ...]:
         return ()
     try:
         repelling: Any = pod.affinity.get("podAntiAffinity") or {}
-        return tuple(_term(one, pod) for one in repelling.get(_REQUIRED) or ())
+        written = repelling.get(_REQUIRED) or ()
+        return tuple(_term(one, pod) for one in written) if len(written) <= MOST else ()
     except UNREADABLE:
         return ()
 

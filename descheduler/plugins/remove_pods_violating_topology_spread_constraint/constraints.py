@@ -41,6 +41,8 @@ class Constraint:
 
 def of_pod(pod: podinfo.Pod, kinds: Collection[str]) -> tuple[Constraint, ...]:
     """Return the constraints of a pod of some kinds; none where they cannot be read."""
+    if len(pod.spread) > pod_terms.MOST:
+        return ()
     try:
         return tuple(
             found

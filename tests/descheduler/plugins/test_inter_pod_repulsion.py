@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from descheduler.framework.pods import pod_terms
 from descheduler.plugins.remove_pods_violating_inter_pod_anti_affinity import repulsion
-from tests import draws
+from tests import draws, processor_time
 from tests.descheduler import builders
 
 HOST, ZONE = "kubernetes.io/hostname", "zone"
@@ -94,3 +94,16 @@ def _repels(
             if meant and here and here == its:
                 found.add(other.uid)
     return found
+
+
+def test_a_pod_with_thousands_of_terms_repels_nothing_and_holds_no_round_up() -> None:
+    term = {"topologyKey": HOST, "namespaceSelector": {}}
+    terms = [
+        {**term, "labelSelector": {"matchExpressions": [{"key": f"k{at}", "operator": "Exists"}]}}
+        for at in range(5000)
+    ]
+    affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    pods = [builders.pod(f"p{at}", "n0", labels={"k1": str(at)}) for at in range(300)]
+    pods.append(builders.pod("hostile", "n0", affinity=affinity))
+    with processor_time.below(0.2):
+        assert list(repulsion.Repulsion(builders.picture_of(NODES, pods)).repelled()) == []

@@ -15,6 +15,7 @@ from descheduler.model import nodeinfo, podinfo
 from descheduler.plugins.remove_pods_violating_topology_spread_constraint import (
     remove_pods_violating_topology_spread_constraint as plugin_module,
 )
+from tests import processor_time
 from tests.descheduler import builders
 from tests.descheduler.plugins import driving
 
@@ -280,3 +281,12 @@ def _skews(
         "zone": max(by_zone.values()) - min(by_zone.values()),
         "host": max(sizes) - min(sizes),
     }
+
+
+def test_thousands_of_constraints_of_one_pod_are_not_counted_and_hold_no_round_up() -> None:
+    nodes = [node(f"n{at}", str(at)) for at in range(300)]
+    many = [spread(skew=1 + at) for at in range(2000)]
+    web = [builders.pod(f"web{at}", f"n{at}", labels=WEB) for at in range(300)]
+    hostile = pods("n0", 3, *many, name="hostile")
+    with processor_time.below(0.3):
+        assert suggested(nodes, [*web, *hostile]) == []
