@@ -20,6 +20,8 @@ POINTS: Final = "Extender"
 """What our own points are called beside the score plug-ins."""
 
 _MOST_PODS: Final = 2048
+_LONGEST_SHAPE: Final = 16 << 10
+"""Bytes of what the scores of a pod depend on that are read once for all that are alike."""
 _Key = tuple[int, bytes]
 Points = Callable[[], verdicts.Column]
 """Computes our own points of the candidates; called only where they are needed."""
@@ -139,7 +141,11 @@ class Decider:
     def _scored(self, pod: objects.Pod, release: releases.Release) -> scored_pod.PodScoring:
         """Read what a pod asks of score plug-ins, once for pods that are alike."""
         spread = self.caches.workloads.selector(pod.metadata)
-        key = release.minor, traits.digest(_shape(pod))
+        text = traits.encoded(_shape(pod))
+        if len(text) > _LONGEST_SHAPE:
+            # What is kept outlives the pod, whose author may make it as long as he likes.
+            return scored_pod.read(pod, release, spread)
+        key = release.minor, traits.digest(text)
         found = self._pods.get(key)
         if found is None or found.spread is not spread:
             found = self._pods[key] = scored_pod.read(pod, release, spread)

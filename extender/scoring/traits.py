@@ -4,7 +4,7 @@ import hashlib
 import sys
 import weakref
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -16,7 +16,6 @@ from domain.scoring.indexes import affinity
 LARGEST: Final = 1 << 48
 """Amounts beyond this are cut: no machine has them, and sums must stay within 64 bits."""
 
-_ENCODE: Final = msgspec.msgpack.Encoder().encode
 _MOST_AMOUNTS: Final = 4096
 _POD_AFFINITY: Final = ("podAffinity", "podAntiAffinity")
 
@@ -64,7 +63,7 @@ class Projector:
 
     def pod(self, pod: core.Pod) -> PodTraits:
         """Return the traits of a pod."""
-        key = digest(_shape(pod))
+        key = digest(encoded(_shape(pod)))
         found = self._pods.get(key)
         if found is None:
             found = self._pods[key] = self._read(pod)
@@ -102,9 +101,13 @@ class Projector:
         )
 
 
-def digest(value: Any) -> bytes:
-    """Return a key that is as good as the value, and shorter."""
-    return hashlib.blake2b(_ENCODE(value), digest_size=16).digest()
+encoded: Final = msgspec.msgpack.Encoder().encode
+"""Returns bytes that are equal for equal values."""
+
+
+def digest(text: bytes) -> bytes:
+    """Return a key that is as good as what was encoded, and shorter."""
+    return hashlib.blake2b(text, digest_size=16).digest()
 
 
 def _shape(pod: core.Pod) -> tuple[object, ...]:

@@ -46,6 +46,8 @@ _MOST_KNOWN: Final = 16384
 """Shapes by which what pods ask for is found; of what some pod has, only the text is extra."""
 _LONGEST_SHAPE: Final = 4096
 """Bytes of such a text; authors of pods could make long ones at will."""
+_MOST_SHARED: Final = 64
+"""Labels or owners of one pod that are shared with others: what is kept outlives its pods."""
 _NO_LABELS: Final[Mapping[str, str]] = {}
 _GRACE: Final = 30
 
@@ -222,13 +224,15 @@ class Projector:
         """Return the labels of a pod, the same object for pods that are alike."""
         if self._scoring is not None or not labels:
             return _NO_LABELS
+        if len(labels) > _MOST_SHARED:
+            return labels
         if len(self._kept_labels) >= _MOST_SHAPES:
             self._kept_labels.clear()
         return self._kept_labels.setdefault(tuple(sorted(labels.items())), labels)
 
     def _owners(self, owners: tuple[core.OwnerReference, ...]) -> tuple[core.OwnerReference, ...]:
         """Return owner references, the same object for the pods of one controller."""
-        if not owners:
+        if not owners or len(owners) > _MOST_SHARED:
             return owners
         if len(self._kept_owners) >= _MOST_SHAPES:
             self._kept_owners.clear()

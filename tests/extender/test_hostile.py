@@ -6,6 +6,7 @@ import os
 import random
 import re
 import time
+import tracemalloc
 
 import msgspec
 import numpy as np
@@ -18,6 +19,7 @@ from extender.informers import elastic_quotas
 from extender.informers.nodes import node_metrics
 from extender.state import lending, records
 from kube.client import wire
+from tests.extender.scoring import deciding
 from tests.hostile import DEEP, HOSTILE, broken, nested
 
 # A few hundred the same ones each time; `make fuzz` sends KOORD_FUZZ of them, others each time.
@@ -237,3 +239,55 @@ def test_readers_keep_nothing_of_what_they_have_read(make):
 
     kept = [read(number).requirements for number in range(100)]
     assert len(set(map(id, kept))) == 1, "what is too long does not tell pods apart"
+
+
+LONG = {
+    "labels": lambda n: {"labels": {f"l{at}": f"{n}" for at in range(3000)}},
+    "owners": lambda n: {
+        "ownerReferences": [{"name": f"{n}-{at}", "uid": f"{n}-{at}"} for at in range(3000)]
+    },
+}
+
+
+def held_after(feed):
+    """Return the bytes that are held of what is fed and gone."""
+    feed(0)
+    tracemalloc.start()
+    try:
+        for number in range(1, 40):
+            feed(number)
+        return tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", LONG)
+def test_nothing_is_kept_of_long_pods_that_are_gone(make, kind):
+    projector = records.Projector()
+    base = make.pod("p")
+
+    def feed(number):
+        raw = {**base, "metadata": {**base["metadata"], **LONG[kind](number)}}
+        projector.pod(msgspec.convert(raw, core.Pod))
+
+    assert held_after(feed) < 2 << 20
+
+
+@pytest.mark.parametrize("beside", ["nothing", "a service", "a pod with a term"])
+def test_nothing_is_kept_of_long_pods_that_were_asked_about(beside):
+    made = deciding.Deciding()
+    for name in ("n1", "n2"):
+        made.node(deciding.node(name))
+    if beside == "a service":
+        made.workloads.set_service("default", "s", {"app": "db"})
+    if beside == "a pod with a term":
+        term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "db"}}}
+        hard = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        made.bind(deciding.pod("other", affinity={"podAffinity": hard}), "n1")
+
+    def feed(number):
+        metadata = {"uid": "one", **LONG["labels"](number)}
+        made.filter(deciding.pod("p", metadata=metadata), "n1", "n2")
+
+    # What it was sent to a node with counts for two seconds.
+    assert held_after(feed) < 4 << 20

@@ -8,6 +8,8 @@ from api.kubernetes import core
 from domain.scoring import terms
 
 _MOST: Final = 4096
+_MOST_LABELS: Final = 64
+"""Labels of a pod of which the answer is kept, longer than the pod may be there."""
 _SOFT: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 _HARD: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _Question = tuple[str, tuple[tuple[str, str], ...], bool]
@@ -90,17 +92,20 @@ class TermIndex:
         """
         if not self._pods:
             return False
+        if len(labels) > _MOST_LABELS:
+            return self._may_score(namespace, labels, hard)
         question = (namespace, tuple(sorted(labels.items())), hard)
         answer = self._answers.get(question)
         if answer is None:
             if len(self._answers) >= _MOST:
                 self._answers.clear()
-            answer = self._answers[question] = any(
-                self._selects(term, namespace, labels)
-                for term in self._pods
-                if hard or not term.hard
-            )
+            answer = self._answers[question] = self._may_score(namespace, labels, hard)
         return answer
+
+    def _may_score(self, namespace: str, labels: Mapping[str, str], hard: bool) -> bool:
+        return any(
+            self._selects(term, namespace, labels) for term in self._pods if hard or not term.hard
+        )
 
     def _selects(self, term: PodTerm, namespace: str, labels: Mapping[str, str]) -> bool:
         if namespace not in term.namespaces:

@@ -12,6 +12,8 @@ _CONTROLLERS: Final = {
     ("apps/v1", "StatefulSet"),
 }
 _MOST: Final = 4096
+_MOST_LABELS: Final = 64
+"""Labels of a pod of which the selector is kept, longer than the pod may be there."""
 _Labels = tuple[tuple[str, str], ...]
 _Owner = tuple[str, str] | None
 """Kind and name of a controller that spreads its pods."""
@@ -73,16 +75,19 @@ class WorkloadIndex:
         namespace, owner = metadata.namespace, _owner(metadata)
         if namespace not in self._services and owner is None:
             return None
+        if len(metadata.labels) > _MOST_LABELS:
+            found = self._merge(namespace, owner, metadata.labels)
+            return found if found.requirements else None
         if namespace not in self._merged and len(self._merged) >= _MOST:
             self._merged.clear()
         known = self._merged.setdefault(namespace, {})
         key = (owner, tuple(sorted(metadata.labels.items())))
-        found = known.get(key)
-        if found is None:
+        kept = known.get(key)
+        if kept is None:
             if len(known) >= _MOST:
                 known.clear()
-            found = known[key] = self._merge(namespace, owner, metadata.labels)
-        return found if found.requirements else None
+            kept = known[key] = self._merge(namespace, owner, metadata.labels)
+        return kept if kept.requirements else None
 
     def _merge(self, namespace: str, owner: _Owner, labels: Mapping[str, str]) -> terms.Selector:
         pairs: dict[str, str] = {}
