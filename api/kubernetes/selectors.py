@@ -52,6 +52,33 @@ def matches(selector: Mapping[str, Any] | _LabelSelector | None, labels: Mapping
     return True
 
 
+def prepared(selector: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return a selector that matches the same in time that does not follow how many values it has.
+
+    The API server bounds them by the size of the object alone, and many pods are compared with one.
+    What does not have the shape of a selector is returned as it is.
+    """
+    written = selector.get("matchExpressions") if selector else None
+    if not isinstance(written, list) or not all(map(_has_texts, written)):
+        return selector
+    return {
+        **(selector or {}),
+        "matchExpressions": [
+            {**one, "values": frozenset(one["values"])}
+            if one.get("operator") in ("In", "NotIn") and one.get("values")
+            else one
+            for one in written
+        ],
+    }
+
+
+def _has_texts(expression: object) -> bool:
+    if not isinstance(expression, dict):
+        return False
+    values = expression.get("values") or []
+    return isinstance(values, list) and all(isinstance(one, str) for one in values)
+
+
 def satisfied(value: str | None, operator: str, wanted: Sequence[str]) -> bool:
     """Tell whether one label value satisfies one requirement."""
     match operator:

@@ -7,7 +7,7 @@ import msgspec
 
 from api import resources
 from api.koordinator import migration, scheduling
-from api.kubernetes import core
+from api.kubernetes import core, selectors
 from descheduler.model import exemption, objects
 from domain.gangs import pod_groups
 
@@ -139,7 +139,7 @@ def budget(written: core.PodDisruptionBudget) -> objects.Budget:
     """Return what is kept of a PodDisruptionBudget."""
     return objects.Budget(
         key=written.metadata.key,
-        selector=written.spec.selector,
+        selector=selectors.prepared(written.spec.selector),
         allowed=written.status.disruptions_allowed,
     )
 

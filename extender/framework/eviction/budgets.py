@@ -52,7 +52,7 @@ def project(budget: WatchedBudget) -> Budget:
     return Budget(
         budget.metadata.namespace,
         budget.metadata.name,
-        budget.spec.selector,
+        selectors.prepared(budget.spec.selector),
         max(0, budget.status.disruptions_allowed),
         frozenset(budget.status.disrupted_pods),
     )

@@ -47,6 +47,24 @@ def test_models_match_alike(selector, expected):
     assert selectors.matches(read, LABELS) is expected
 
 
+@pytest.mark.parametrize(("selector", "expected"), MATCHES)
+def test_prepared_selectors_match_alike(selector, expected):
+    assert selectors.matches(selectors.prepared(selector), LABELS) is expected
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"matchExpressions": "x"},
+        {"matchExpressions": [1]},
+        {"matchExpressions": [{"key": "a", "operator": "In", "values": [[]]}]},
+        {"matchExpressions": [{"key": "a", "operator": "In", "values": "web"}]},
+    ],
+)
+def test_what_is_no_selector_is_prepared_as_it_is(odd):
+    assert selectors.prepared(odd) is odd
+
+
 def test_an_unknown_operator_is_named():
     with pytest.raises(selectors.SelectorError, match='"Like" is unknown; use In'):
         selectors.matches(expression("app", "Like", "w"), LABELS)

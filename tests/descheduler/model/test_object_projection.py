@@ -2,7 +2,9 @@ import msgspec
 import pytest
 
 from api.kubernetes import core
-from descheduler.model import object_projection, objects
+from descheduler.model import budgets, object_projection, objects
+from tests import processor_time
+from tests.descheduler import builders
 
 MADE = "2026-07-01T00:00:00Z"
 MADE_AT = 1_782_864_000.0
@@ -128,3 +130,16 @@ def test_a_reservation():
     found = object_projection.reservation(raw)
     assert (found.name, found.uid, found.labels) == ("r", "u", {"a": "b"})
     assert found.raw.spec.ttl == 300
+
+
+def test_a_budget_with_thousands_of_values_holds_no_round_up():
+    values = [f"value-{number:06}" for number in range(1000, 60_000)]
+    expression = {"key": "app", "operator": "NotIn", "values": values}
+    raw = {
+        "metadata": {"name": "b", "namespace": "default"},
+        "spec": {"selector": {"matchExpressions": [expression]}},
+    }
+    read = object_projection.budget(msgspec.convert(raw, core.PodDisruptionBudget))
+    pods = [builders.pod(f"p{at}", labels={"app": f"value-{at:06}"}) for at in range(1000)]
+    with processor_time.below(0.1):
+        assert all(budgets.covers(read, pod) for pod in pods)
