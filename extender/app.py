@@ -235,6 +235,8 @@ def _gangs(
         sampling=sampling,
         told=(binds.figures, binds.events),
     )
+    if settings.gangs.backlog_members:
+        planning.announce(settings.namespace, settings.instance)
     return planning
 
 

@@ -167,6 +167,9 @@ class GangSettings(settings.Settings):
     """How long members may be bound without their gang, after an interruption in the middle of its
     Bindings; then they are evicted, unless more of them are bound every other second or the gang is
     NonStrict. With the time that a restart takes, they have left within ten seconds."""
+    backlog_members: int = pydantic.Field(default=16, ge=0)
+    """With so many members that have a place and that kube-scheduler has not placed yet, members of
+    new small gangs are admitted without a gate; 0: never."""
     writers: int = pydantic.Field(default=24, ge=1)
     """Gates that are opened at once, of all gangs together."""
     conditions_per_second: float = pydantic.Field(default=50.0, gt=0)

@@ -19,12 +19,14 @@ from process.runtime import clock as clocks
 from process.runtime import metrics, supervise
 from webhook import answered, conversion, handlers, registry, review
 from webhook import settings as webhook_settings
-from webhook.informers import lookups, pictures
-from webhook.quota import gate_opener, quota_charges
+from webhook.informers import lease_holder, lookups, pictures
+from webhook.quota import quota_charges
 from webhook.registration import configurations, installer
 
 SWITCH = "webhook"
 """Key among the live switches."""
+QUOTA_GATES = "quota-gates"
+"""Key among the live switches of those who open the gates of quotas."""
 GANGS = "gangs"
 """Key among the live switches: whether members of gangs get a gate."""
 _PATIENCE = 0.8
@@ -43,10 +45,9 @@ async def running(
         kube = await stack.enter_async_context(_client(access, settings.reads, clock, figures))
         supervisor = await stack.enter_async_context(supervise.Supervisor("webhook"))
         watched, helpful = (informer_set.InformerSet(kube, clock) for _ in range(2))
-        opener, gangs = gate_opener.GateOpener(clock), switches.Switches(GANGS)
-        seen = pictures.Pictures(
-            watched, _fixed(settings, on), helpful=helpful, opened=_opened(settings, opener, gangs)
-        )
+        quotas, gangs = switches.Switches(QUOTA_GATES), switches.Switches(GANGS)
+        opened = _opened(settings, helpful, clock, quotas, gangs)
+        seen = pictures.Pictures(watched, _fixed(settings, on), helpful=helpful, opened=opened)
         _check_caches(checks, watched, helpful)
         live = switches.Switches(SWITCH, switches.Mode(settings.mode))
         kept = answered.Answers(clock)
@@ -54,9 +55,7 @@ async def running(
             kube, clock, settings.namespace, settings.certificates, settings.registration
         )
         keeper.answering = lambda: webhook_configuration.Answering(live.mode, tuple(sorted(on)))
-        _follow(helpful, settings.namespace, (live, opener.live, gangs), keeper)
-        if settings.quota.admission == "gate":
-            opener.watch(helpful, settings.namespace, settings.quota.opener)
+        _follow(helpful, settings.namespace, (live, quotas, gangs), keeper)
         watched.start(supervisor)
         helpful.start(supervisor)
         checks.warn("registration", lambda: keeper.problem)
@@ -85,11 +84,21 @@ async def running(
 
 
 def _opened(
-    settings: webhook_settings.Settings, opener: gate_opener.GateOpener, gangs: switches.Switches
+    settings: webhook_settings.Settings,
+    helpful: informer_set.InformerSet,
+    clock: clocks.Clock,
+    quotas: switches.Switches,
+    gangs: switches.Switches,
 ) -> Callable[[], pictures.Opened]:
     """Return how to tell which gates are opened at present, and so may be added."""
+    opener, backlog = lease_holder.LeaseHolder(clock), lease_holder.LeaseHolder(clock)
+    if settings.quota.admission == "gate":
+        opener.watch(helpful, settings.namespace, settings.quota.opener)
+    adds = settings.gang.admission == "gate"
+    if adds:
+        backlog.watch(helpful, settings.namespace, names.LEASE_GANG_BACKLOG)
     return lambda: pictures.Opened(
-        opener.opens, settings.gang.admission == "gate" and gangs.enforces
+        quotas.enforces and opener.is_there, adds and gangs.enforces, backlog.is_there
     )
 
 

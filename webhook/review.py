@@ -158,6 +158,9 @@ class Picture:
     """Whether pods of a quota wait behind a gate, because a controller opens it."""
     plans_gangs: bool = False
     """Whether members of gangs wait behind a gate, because the extender opens it."""
+    gang_backlog: bool = False
+    """Whether kube-scheduler is so far behind with members of gangs that small ones are complete
+    before it tries their first member: then they need no gate."""
     gang_schedulers: frozenset[str] = frozenset()
     """Schedulers whose extender places gangs as a whole."""
     charges_quotas: bool = False

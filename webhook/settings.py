@@ -93,8 +93,9 @@ class GangSettings(settings.Settings):
 
     admission: Literal["gate", "none"] = "gate"
     """`gate` lets them wait behind a scheduling gate, which the extender opens when all of them
-    have places; `none` leaves it to the filter of the extender. While the key `gangs` of the
-    ConfigMap koord-switches is `observe` or `off`, no gates are added."""
+    have places, unless kube-scheduler is so far behind with members that a small gang is complete
+    before it tries one; `none` leaves it to the filter of the extender. While the key `gangs` of
+    the ConfigMap koord-switches is `observe` or `off`, no gates are added."""
 
 
 class ReviewServer(settings.ServerSettings):

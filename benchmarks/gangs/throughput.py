@@ -175,8 +175,10 @@ class Field:
                 await self.create(bodies)
             created, early = time.perf_counter(), len(seen.bound)
             await self.until("pods bound", seen.bound, wanted)
-        if len(seen.gated) != (wanted if kind == report.GANGS else 0):
+        if bool(seen.gated) != (kind == report.GANGS):
             raise RuntimeError(f"{len(seen.gated)} of {wanted} pods were behind the gate of gangs")
+        if seen.gated:
+            _say(f"{len(seen.gated)} of {wanted} members were behind their gate")
         await self.empty()
         end = max(seen.bound.values())
         per_pod = {name: value / wanted for name, value in cpu.items()}

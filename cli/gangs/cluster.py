@@ -15,10 +15,9 @@ from api.wire import durations
 from cli import reading
 from cli.quota import cluster as quota_cluster
 from cli.snapshot import format as formats
-from domain.gangs import declaration, sentences
+from domain.gangs import declaration, plan_record, sentences
 from domain.gangs import table as tables
 from domain.scheduler_settings import documents
-from extender.gangs import plan_record
 from extender.gangs.planning import groups
 
 Raw = Mapping[str, Any]

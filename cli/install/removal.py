@@ -9,7 +9,9 @@ from cli import reading
 from cli.doctor.checkup import facts, findings, neighbours
 from cli.install import waiting_pods
 
-LEASES: Final = ("koordinator-manager", "koord-scheduler", "koord-descheduler")
+LEASES: Final = (
+    "koordinator-manager", "koord-scheduler", "koord-descheduler", names.LEASE_GANG_BACKLOG,
+)  # fmt: skip
 SECRET: Final = "koord-webhook-certificates"  # noqa: S105 - the name of a Secret
 WEBHOOK: Final = "koord-webhook"
 SETTINGS: Final = (

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from extender.framework import pipeline
 from extender.gangs import controller, in_force, queue, renominations, writes
 from extender.gangs.preemption import assembly as preempting_gangs
-from extender.gangs.telling import conditions, notices
+from extender.gangs.telling import announcement, conditions, notices
 from extender.preemption import assembly as preemption
 from extender.settings import GangSettings
 from extender.state import ledger, records
@@ -36,6 +36,14 @@ class Gangs:
         self._supervisor: supervise.Supervisor | None = None
         self.controller: controller.GangController | None = None
         self._telling: conditions.Telling | None = None
+        self._announcement: announcement.Announcement | None = None
+
+    def announce(self, namespace: str, instance: str) -> None:
+        """Tell admission of a backlog of members, by a Lease that this replica holds."""
+        assert self.controller is not None
+        self._announcement = announcement.Announcement(
+            self._client, self._clock, self.controller.plans.backlog, namespace, instance
+        )
 
     def connect(
         self,
@@ -97,3 +105,5 @@ class Gangs:
         self._supervisor = supervisor
         supervisor.start("gangs", self.controller.run)
         supervisor.start("gang-conditions", self._telling.run)
+        if self._announcement is not None:
+            supervisor.start("gang-backlog", self._announcement.run)

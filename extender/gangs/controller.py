@@ -70,7 +70,7 @@ class GangController:
         self._interruptions = interruptions.Interruptions(parts, self.plans, settings)
         self._freed, self._told_at = False, -math.inf
         self._elapsed = parts.clock.monotonic  # of the queue, also where the other one is set back
-        parts.notices.watch(lambda: float(len(parts.queue)), lambda: float(len(self.plans)))
+        parts.notices.watch(parts.queue, self.plans, self.plans.backlog)
 
     # -- what happens ------------------------------------------------------------------------
 
@@ -107,8 +107,7 @@ class GangController:
         while True:
             await self._nap.rest(self._pause())
             # However many gangs and members there are, looking at them takes a fourth of the time.
-            pause = min(max(_TOGETHER_SECONDS, 3 * taken), _LONGEST_TOGETHER_SECONDS)
-            await clock.sleep(pause)
+            await clock.sleep(min(max(_TOGETHER_SECONDS, 3 * taken), _LONGEST_TOGETHER_SECONDS))
             began = clock.monotonic()
             await self.step()
             taken = clock.monotonic() - began
@@ -268,6 +267,7 @@ class GangController:
         self, group: table.Group, wanted: groups.Wanted, found: planner.Refused
     ) -> None:
         parts, now = self._parts, self._now()
+        self.plans.backlog.refused(again=group.id in parts.queue.failing())
         parts.queue.failed(group.id, self._elapsed())
         self._fork.forget_sorts()
         self.plans.holding.release(member.pod.uid for member in wanted.members)

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
+from extender.gangs import backlog
+
 _WAITING: Final = 4
 """Gates that may wait for each that is opened at once before no further gang is planned."""
 
@@ -14,7 +16,9 @@ class Gates:
     A binding that leaves too long after its check fails, and with it the plan of its gang.
     """
 
-    def __init__(self, writers: int) -> None:
+    def __init__(self, writers: int, opened: backlog.Backlog) -> None:
+        """`opened`: the members that kube-scheduler has not placed yet."""
+        self._opened = opened
         self.writers = writers
         """How many are opened at once."""
         self._turns = asyncio.Semaphore(writers)
@@ -22,8 +26,8 @@ class Gates:
 
     @property
     def are_behind(self) -> bool:
-        """Whether so many have to be opened that members of more plans would only wait."""
-        return self._unopened >= _WAITING * self.writers
+        """Whether so many members are let in, or about to be, that more of them would only wait."""
+        return self._unopened >= _WAITING * self.writers or self._opened.is_full
 
     async def each(self, uids: Iterable[str], work: Callable[[str], Awaitable[None]]) -> None:
         """Open the gates of some members in their turns: those that were asked for first."""

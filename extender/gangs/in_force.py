@@ -12,9 +12,9 @@ from domain import persistent
 from domain.gangs import sentences
 from extender.framework import pipeline, views
 from extender.gangs import (
+    backlog,
     gates,
     holding,
-    plan_record,
     queue,
     renominations,
     retries,
@@ -83,7 +83,8 @@ class PlansInForce:
         self._changed: set[str] = set()
         """Groups with members that have changed since their plans were looked at."""
         self._looked_at = -math.inf
-        self.gates = gates.Gates(settings.writers)
+        self.backlog = backlog.Backlog(parts.clock, settings.backlog_members)
+        self.gates = gates.Gates(settings.writers, self.backlog)
         self.opening: set[str] = set()
         """Uids of the members whose places are being written."""
         self._renominations = renominations.Renominations(
@@ -94,6 +95,7 @@ class PlansInForce:
                 parts.pods, parts.clock, parts.writes, self.gates, parts.notices, parts.spawn
             ),
             self._renominations,
+            self.backlog,
         )
         self._given_up: set[str] = set()
         """Groups of which plug-ins know why their last plan was given up."""
@@ -120,7 +122,7 @@ class PlansInForce:
 
     def begin(self, one: rounds.Round) -> None:
         """Take in a plan whose claims are placed: plug-ins see it, and gates are opened."""
-        self._take(_with_nominated(one, self._parts, self.holding))
+        self._take(_prepared(one, self._parts, self.holding))
         one = self.by_group[one.group]
         self._parts.queue.placed(one.group)
         first = one.probes or tuple(one.slots)
@@ -142,13 +144,18 @@ class PlansInForce:
         one = dataclasses.replace(one, ends_at=clock.monotonic() + one.until - clock.now())
         self.by_group[one.group] = one
         self._groups.update(dict.fromkeys(one.slots, one.group))
+        self.backlog.wait(one.group, len(one.slots), gated=not one.unwritten)
         self._changed.add(one.group)
         self._given_up.discard(one.group)
         nodes = {**one.bound, **{uid: slot.node for uid, slot in one.slots.items()}}
         self.holding.tell(
             one.group,
             gang_facts.GangPlan(
-                one.group, one.generation, one.until, persistent.Map(nodes.items())
+                one.group,
+                one.generation,
+                one.until,
+                persistent.Map(nodes.items()),
+                rounds.binding_record(one),
             ),
         )
 
@@ -180,6 +187,7 @@ class PlansInForce:
     def _finish(self, one: rounds.Round) -> None:
         parts = self._parts
         del self.by_group[one.group]
+        self.backlog.arrived()
         self._forget(one)
         for uid in one.slots:
             parts.telling.placed(uid)
@@ -224,6 +232,7 @@ class PlansInForce:
                 self._avoided.setdefault(other, {})[failed.node] = until
 
     def _forget(self, one: rounds.Round) -> None:
+        self.backlog.forget(one.group)
         self._failed_writes.pop(one.generation, None)
         self._retries.forget(one)
         for uid in one.slots:
@@ -247,6 +256,7 @@ class PlansInForce:
                 continue
             found = rounds.look(one, _facts(self._parts, self.holding, self._renominations))
             failure = self._failed_writes.get(one.generation, "")
+            self.backlog.wait(group, found.count(rounds.Fate.WAITING))
             if found.done:
                 self._finish(one)
             elif found.problem or failure:
@@ -258,11 +268,13 @@ class PlansInForce:
             else:
                 await self._retries.help_on(one, found, functools.partial(self._is_in_force, one))
             await asyncio.sleep(0)
+        self.backlog.look(enforced=self._parts.enforces())
 
     # -- gates -------------------------------------------------------------------------------
 
     async def _open(self, one: rounds.Round, uids: Iterable[str]) -> None:
         """Open the gates of members, each with its record."""
+        self._retries.asked(one.unwritten)
 
         async def work(uid: str) -> None:
             if self._is_in_force(one):
@@ -272,18 +284,12 @@ class PlansInForce:
                 finally:
                     self.opening.discard(uid)
 
-        await self.gates.each(uids, work)
+        await self.gates.each((uid for uid in uids if uid not in one.unwritten), work)
 
     async def _open_one(self, one: rounds.Round, uid: str) -> None:
         parts, slot = self._parts, self.by_group[one.group].slots[uid]
-        record = plan_record.Record(
-            plan_record.group_text(one.group),
-            one.generation,
-            slot.node,
-            one.until,
-            allocations.written(parts.plugins.codecs, slot.granted),
-            one.completes,
-        )
+        granted = allocations.written(parts.plugins.codecs, slot.granted)
+        record = rounds.gate_record(one, slot.node, granted)
         why, pause = "", 0.0
         for _ in range(_TRIES):
             await parts.clock.sleep(pause)
@@ -310,6 +316,12 @@ class PlansInForce:
         """Whether a plan has neither been completed nor given up."""
         present = self.by_group.get(one.group)
         return present is not None and present.generation == one.generation
+
+
+def _prepared(one: rounds.Round, parts: Parts, keeping: holding.Holding) -> rounds.Round:
+    """Say which members are nominated, and on which nothing has to be written."""
+    one = _with_nominated(one, parts, keeping)
+    return dataclasses.replace(one, unwritten=rounds.unwritten(one))
 
 
 def _with_nominated(one: rounds.Round, parts: Parts, keeping: holding.Holding) -> rounds.Round:

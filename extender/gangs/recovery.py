@@ -3,11 +3,10 @@
 import collections
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from domain.gangs import declaration, table
-from extender.gangs import plan_record
+from domain.gangs import declaration, plan_record, table
 from extender.gangs.planning import groups, planner
 from extender.state import records
 
@@ -116,20 +115,27 @@ def partials(group: table.Group, find: groups.Find) -> list[Partial]:
     """Return the gangs of a group that an interruption has left bound, while others of it wait.
 
     A gang group starts together: one of its gangs may be whole while another one has no node yet.
-    A member that waits has the record of the very plan by which others were bound: it was on its
-    way when that ended, and a plan that completes it says so in turn. Members that were created
-    later, in place of others, have none.
+    A member that waits has the record of the very plan by which others were bound, or the records
+    of these list it: it was on its way when that ended, and a plan that completes it says so in
+    turn. Members that were created later, in place of others, are in none.
     """
     strict = [entry for entry in group.gangs if entry.gang.mode is declaration.Mode.STRICT]
     short = [entry for entry in strict if entry.counts.bound < entry.gang.min_member]
     if not short or not any(entry.counts.bound for entry in strict):
         return []
-    found = {entry.gang.id: _generations(entry, find) for entry in strict}
-    waits = {generation for entry in short for generation in found[entry.gang.id][0]}
+    bound = {entry.gang.id: _bound_by(entry, find) for entry in strict}
+    listed = {
+        digest: generation
+        for by_generation in bound.values()
+        for generation, members in by_generation.items()
+        for _, record in members
+        for digest in record.members
+    }
+    waits = {generation for entry in short for generation in _waiting_for(entry, find, listed)}
     return [
-        Partial(group.id, gang, generation, tuple(bound[generation]))
-        for gang, (_, bound) in found.items()
-        for generation in sorted(waits & bound.keys())
+        Partial(group.id, gang, generation, tuple(pod for pod, _ in by_generation[generation]))
+        for gang, by_generation in bound.items()
+        for generation in sorted(waits & by_generation.keys())
     ]
 
 
@@ -140,20 +146,38 @@ def completed(group: table.Group, find: groups.Find) -> tuple[str, Mapping[str, 
     return (found[0].generation if found else ""), nodes
 
 
-_ByGeneration = Mapping[str, list[records.PodRecord]]
+_ByGeneration = Mapping[str, list[tuple[records.PodRecord, plan_record.Record]]]
 
 
-def _generations(
-    entry: table.Entry, find: Callable[[str], records.PodRecord | None]
-) -> tuple[_ByGeneration, _ByGeneration]:
-    """Return the members that wait and those that are bound, each by the plan of their record."""
-    waits: dict[str, list[records.PodRecord]] = collections.defaultdict(list)
-    bound: dict[str, list[records.PodRecord]] = collections.defaultdict(list)
+def _bound_by(entry: table.Entry, find: groups.Find) -> _ByGeneration:
+    """Return the members that are bound, each with its record, by the plan that has bound them."""
+    found: dict[str, list[tuple[records.PodRecord, plan_record.Record]]]
+    found = collections.defaultdict(list)
+    for pod in _shown(entry, find):
+        record = plan_record.read(pod.gang.plan) if pod.node and pod.gang is not None else None
+        if record is not None:
+            found[record.origin].append((pod, record))
+    return found
+
+
+def _waiting_for(entry: table.Entry, find: groups.Find, listed: Mapping[str, str]) -> Iterator[str]:
+    """Yield the plans of members that wait.
+
+    What the records of others list counts first: the record of a member may be of an earlier plan.
+    """
+    for pod in _shown(entry, find):
+        if pod.node or pod.gang is None:
+            continue
+        generation = listed.get(plan_record.digest(pod.uid)) if listed else None
+        if generation is not None:
+            yield generation
+        elif record := plan_record.read(pod.gang.plan):
+            yield record.origin
+
+
+def _shown(entry: table.Entry, find: groups.Find) -> Iterator[records.PodRecord]:
+    """Yield the members of a gang as the watch shows them."""
     for member in entry.members:
         pod = find(member.key)
-        if pod is None or pod.uid != member.uid or pod.gang is None:
-            continue
-        record = plan_record.read(pod.gang.plan)
-        if record is not None:
-            (bound if pod.node else waits)[record.origin].append(pod)
-    return waits, bound
+        if pod is not None and pod.uid == member.uid:
+            yield pod

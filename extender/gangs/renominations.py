@@ -9,8 +9,9 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
+from domain.gangs import plan_record
 from extender.framework import views
-from extender.gangs import plan_record, rounds
+from extender.gangs import rounds
 from extender.requeue import unschedulable_pods
 from extender.state import cluster_state, records
 from kube.informers import store
@@ -110,13 +111,16 @@ class Renominations:
     def _is_without(self, one: rounds.Round, slot: rounds.Slot) -> bool:
         """Whether the watch shows a member of a plan that is not nominated to its place.
 
-        The record of the plan was written after the nomination, where there was one.
+        The record of the plan was written after the nomination, where there was one. A member that
+        has no record was not nominated either.
         """
         pod = self._pods.get(slot.pod.key)
         if pod is None or pod.uid != slot.pod.uid or pod.nominated == slot.node:
             return False
         if pod.gang is None or pod.gang.gated:
             return False
+        if slot.pod.uid in one.unwritten:
+            return True
         record = plan_record.read(pod.gang.plan)
         return record is not None and record.generation == one.generation
 

@@ -1,19 +1,17 @@
 """Members that kube-scheduler does not try by itself, or not on their nodes, are helped on."""
 
 import dataclasses
-import math
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final
 
-from extender.gangs import gates, renominations, rounds, writes
+from extender.gangs import backlog, gates, renominations, rounds, writes
 from extender.gangs.telling import notices
 from extender.state import records
 from kube.informers import store
 from process.runtime import clock as clocks
 
-_NUDGE_SECONDS: Final = 2.5
-"""After how long a member that was not tried is nudged while no member of any plan arrives: after
-the longest back-off."""
+_NUDGE_SECONDS: Final = backlog.ARRIVING_SECONDS
+"""After how long a member that was not tried is nudged while no member of any plan arrives."""
 _BUSY_NUDGE_SECONDS: Final = 20.0
 """The same while others arrive: kube-scheduler has many to try, and each nudge costs it more."""
 
@@ -34,14 +32,14 @@ class Parts:
 class Retries:
     """Nudges members, and nominates anew those that have lost their nomination."""
 
-    def __init__(self, parts: Parts, renominated: renominations.Renominations) -> None:
-        self._parts, self._renominations = parts, renominated
+    def __init__(
+        self, parts: Parts, renominated: renominations.Renominations, behind: backlog.Backlog
+    ) -> None:
+        self._parts, self._renominations, self._backlog = parts, renominated, behind
         self._asked: dict[str, float] = {}
         """By uid: when a member was opened, nominated or nudged last."""
         self._arrived: dict[str, int] = {}
         """By generation: how many members have arrived."""
-        self._arrived_at = -math.inf
-        """When a member of any plan arrived last, on the monotonic clock."""
 
     def __len__(self) -> int:
         """Return of how many members something is known."""
@@ -76,10 +74,9 @@ class Retries:
         now = self._parts.clock.monotonic()
         arrived = found.count(rounds.Fate.ASSUMED, rounds.Fate.BOUND)
         if arrived > self._arrived.get(one.generation, 0):
-            self._arrived_at = now
+            self._backlog.arrived()
         self._arrived[one.generation] = arrived
-        is_busy = now - self._arrived_at < _NUDGE_SECONDS
-        pause = _BUSY_NUDGE_SECONDS if is_busy else _NUDGE_SECONDS
+        pause = _BUSY_NUDGE_SECONDS if self._backlog.are_arriving else _NUDGE_SECONDS
         unasked = [uid for uid in waiting if now - self._asked.get(uid, now) >= pause]
         return unasked[: self._parts.gates.writers]
 

@@ -8,6 +8,9 @@ import enum
 import math
 from collections.abc import Callable, Container, Hashable, Mapping
 
+import msgspec
+
+from domain.gangs import declaration, plan_record
 from extender.gangs.planning import planner
 from extender.state import allocations, records
 
@@ -62,6 +65,8 @@ class Round:
     or that is not known."""
     nominated: frozenset[str] = frozenset()
     """Uids of the members that are nominated before their gates are opened."""
+    unwritten: frozenset[str] = frozenset()
+    """Uids of the members on which nothing is written before they are bound."""
     ends_at: float = math.inf
     """As `until`, on the monotonic clock: the wall clock may be set back meanwhile."""
 
@@ -199,6 +204,42 @@ def nominated(one: Round, looks_at: int) -> frozenset[str]:
     if one.refusing is None or one.refusing >= looks_at:
         return frozenset(one.slots)
     return frozenset(uid for uid, slot in one.slots.items() if not may_move(slot))
+
+
+def unwritten(one: Round) -> frozenset[str]:
+    """Return the members that kube-scheduler tries by itself, at whatever place they have.
+
+    They have no gate, no earlier plan, and were not refused by kube-scheduler itself; those that
+    filter has refused are woken as any such pod. Their Bindings record the plan, which has to name
+    all members then: so it is a small one. A native group is placed in one go of kube-scheduler,
+    for which it is woken by the records.
+    """
+    if len(one.slots) > plan_record.MOST_LISTED:
+        return frozenset()
+    return frozenset(
+        uid for uid, slot in one.slots.items() if uid not in one.nominated and _is_untouched(slot)
+    )
+
+
+def _is_untouched(slot: Slot) -> bool:
+    facts = slot.pod.gang
+    if facts is None or slot.gang.endswith(declaration.NATIVE):
+        return False
+    return not (facts.gated or facts.held or facts.plan or facts.unschedulable)
+
+
+def gate_record(one: Round, node: str, granted: dict[str, str]) -> plan_record.Record:
+    """Return what is written on a member as its gate is opened."""
+    group = plan_record.group_text(one.group)
+    return plan_record.Record(group, one.generation, node, one.until, granted, one.completes)
+
+
+def binding_record(one: Round) -> plan_record.Record | None:
+    """Return what Bindings note of a plan, without a node; None where all members have a record."""
+    if not one.unwritten:
+        return None
+    members = tuple(plan_record.digest(uid) for uid in one.slots)
+    return msgspec.structs.replace(gate_record(one, "", {}), members=members)
 
 
 def may_move(slot: Slot) -> bool:

@@ -6,8 +6,7 @@ from typing import Any
 
 from api import names, resources
 from api.wire import durations
-from domain.gangs import sentences
-from extender.gangs import plan_record
+from domain.gangs import plan_record, sentences
 from extender.state import records
 from kube.client import client as clients
 from kube.client import errors

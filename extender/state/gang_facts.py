@@ -11,7 +11,7 @@ from api import names
 from api.kubernetes import core
 from api.wire import durations, untrusted
 from domain import persistent
-from domain.gangs import declaration, sentences
+from domain.gangs import declaration, plan_record, sentences
 from domain.quota import placement as node_requirements
 from domain.scoring import terms
 
@@ -62,6 +62,8 @@ class GangPlan(msgspec.Struct, frozen=True):
     """When it is given up at the latest, on the wall clock."""
     nodes: persistent.Map[str, str] = _NO_NODES
     """By the uid of every member: the node that is kept for it."""
+    record: plan_record.Record | None = None
+    """What each Binding notes of the plan, but for the node; None where all members have it."""
     refusal: str = ""
     """Why the plan was given up, for members that wait in bind; empty while it is in force."""
 

@@ -42,11 +42,11 @@ POINTS = {
 
 
 @contextlib.asynccontextmanager
-async def standing(stage):
+async def standing(stage, **options):
     """All of them on a stage, with nodes for one gang and a part of another one."""
     for number in range(MEMBERS * 3 // 2 // CORES):
         await stage.node(f"n{number}", cpu=str(CORES))
-    async with gang_stand.standing(stage, **gang_stand.GATED) as stand:
+    async with gang_stand.standing(stage, **options) as stand:
         yield stand
 
 
@@ -98,6 +98,16 @@ async def _round(stand, point, number):
 
 @pytest.mark.parametrize("point", POINTS.values(), ids=POINTS)
 async def test_a_gang_runs_whole_or_not_at_all(stage, point):
+    async with standing(stage, **gang_stand.GATED) as stand:
+        for number in range(ROUNDS):
+            await _round(stand, point, number)
+
+
+@pytest.mark.parametrize(
+    "point", [pytest.param(POINTS[name], id=name) for name in POINTS if "Binding" in name]
+)
+async def test_a_gang_without_gates_runs_whole_or_not_at_all(stage, point):
+    """As admission lets small gangs in while kube-scheduler is behind."""
     async with standing(stage) as stand:
         for number in range(ROUNDS):
             await _round(stand, point, number)

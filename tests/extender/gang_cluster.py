@@ -35,6 +35,7 @@ def notes(gang="", **more):
 def raw_pod(name, gang="", *, namespace="team", node="", cpu=1, labels=None, **more):
     """Return a member as the API server has it."""
     native, priority = more.pop("native", ""), more.pop("priority", 0)
+    gates = [{"name": names.GATE_GANG}] if more.pop("gated", False) else []
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -49,6 +50,7 @@ def raw_pod(name, gang="", *, namespace="team", node="", cpu=1, labels=None, **m
         "spec": {
             "nodeName": node,
             "priority": priority,
+            "schedulingGates": gates,
             "containers": [{"name": "c", "resources": {"requests": {"cpu": str(cpu)}}}],
         }
         | ({"schedulingGroup": {"podGroupName": native}} if native else {}),

@@ -7,6 +7,7 @@ import pytest
 
 from api import names
 from tests.extender import gang_cluster, running_extender
+from tests.extender.gangs import gang_stage
 
 START = gang_cluster.NOW
 NODES = ["n1", "n2", "n3"]
@@ -131,11 +132,12 @@ async def test_members_of_a_gang_that_is_not_strict_wait_for_themselves(running)
     assert await running.answered(second) + await running.answered(last) == ["", "", ""]
 
 
-async def test_after_a_restart_in_the_middle_the_same_plan_is_carried_out(api_server, make):
-    async with _opened(api_server, make) as before:
-        raws = await before.members("job", 3, least=3, cpu=5)
+async def test_after_a_restart_in_the_middle_the_same_plan_is_carried_out(make):
+    server = gang_stage.GangServer()
+    async with _opened(server, make) as before:
+        raws = await before.members("job", 3, least=3, cpu=5, gated=True)
         nodes = await before.plan(*raws)
-        notes = api_server.objects["pods"]
+        notes = server.objects["pods"]
         await before.until(
             lambda: all(names.ANNOTATION_PLAN in notes[_key(r)]["metadata"]["annotations"]
                         for r in raws)
@@ -143,12 +145,12 @@ async def test_after_a_restart_in_the_middle_the_same_plan_is_carried_out(api_se
         calls = before.start(raws[:2], nodes[:2])
         await before.held(2)
     assert all(await calls), "the connection broke, or an error was answered"
-    assert api_server.bindings == []
-    async with _opened(api_server, make) as after:
+    assert server.bindings == []
+    async with _opened(server, make) as after:
         assert await after.plan(*raws) == nodes
         answers = await after.answered(after.start(raws, nodes))
         assert answers == ["", "", ""]
-    assert len(api_server.bindings) == 3
+    assert len(server.bindings) == 3
 
 
 async def test_gangs_of_a_group_in_two_namespaces_are_bound_together(running):

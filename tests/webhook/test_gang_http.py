@@ -90,6 +90,35 @@ async def test_no_gate_is_added_where_the_settings_say_none(world):
         assert await Created(world).gates() is None
 
 
+def lease(holder, number):
+    spec = {"leaseDurationSeconds": 5, "renewTime": f"2026-07-01T12:00:0{number}.000000Z"}
+    return {"spec": spec | {"holderIdentity": holder}}
+
+
+async def test_no_gate_is_added_while_the_extender_announces_a_backlog(world):
+    async with world.webhook() as running:
+        await configured(world)
+        await world.ready(running)
+        created = Created(world)
+        await created.until(GATES)
+        path = resources.LEASES.path(names.NAMESPACE)
+        metadata = {"metadata": {"name": names.LEASE_GANG_BACKLOG}}
+        await world.api.post(path, metadata | lease("koord-extender", 0))
+        await world.clock.advance(1.0)
+        assert await created.gates() == GATES, "the lease may be one of long ago"
+        path = f"{path}/{names.LEASE_GANG_BACKLOG}"
+        await world.api.patch(path, lease("koord-extender", 1))
+        await created.until(None)
+        large = ANNOTATED | {names.ANNOTATION_GANG_MIN_AVAILABLE: "33"}
+        assert await created.gates(notes=large) == GATES
+        await world.api.patch(path, lease(None, 2))
+        await created.until(GATES)
+        await world.api.patch(path, lease("koord-extender", 3))
+        await created.until(None)
+        await world.clock.advance(10.0)
+        assert await created.gates() == GATES, "the extender is gone"
+
+
 async def test_a_pod_brings_no_plan_along(world):
     async with world.webhook() as running:
         await world.ready(running)

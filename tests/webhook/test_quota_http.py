@@ -65,6 +65,15 @@ async def test_pods_of_a_quota_wait_while_somebody_opens_gates(world):
         while not await gated():
             await world.clock.advance(0.05)
         assert made[-1]["spec"]["schedulingGates"] == [{"name": names.GATE_QUOTA}]
+        switches = {"metadata": {"name": names.CONFIG_MAP_SWITCHES}, "data": {"quota-gates": "off"}}
+        path = resources.CONFIG_MAPS.path(names.NAMESPACE)
+        await world.api.post(path, switches)
+        while await gated():
+            await world.clock.advance(0.05)
+        path = f"{path}/{names.CONFIG_MAP_SWITCHES}"
+        await world.api.patch(path, {"data": {"quota-gates": ""}})
+        while not await gated():
+            await world.clock.advance(0.05)
         await world.clock.advance(40.0)
         assert await gated() is None, "nobody has renewed the lease for too long"
 

@@ -31,6 +31,8 @@ class Opened(NamedTuple):
 
     quotas: bool = False
     gangs: bool = False
+    backlog: bool = False
+    """Whether kube-scheduler has so many members of gangs to try that new ones need no gate."""
 
 
 class Pictures:
@@ -82,13 +84,16 @@ class Pictures:
         if not all(store.synced for store in self._vital):
             return None
         opened, known = self._opened(), self._picture
-        if known is None or (known.opens_gates, known.plans_gangs) != opened:
+        if known is None or (known.opens_gates, known.plans_gangs, known.gang_backlog) != opened:
             for name, build in self._parts.items():
                 # What is not known yet is asked for again, since an empty list changes nothing.
                 if self._built.get(name) is None:
                     self._built[name] = build()
             known = self._base.but(
-                **self._built, opens_gates=opened.quotas, plans_gangs=opened.gangs
+                **self._built,
+                opens_gates=opened.quotas,
+                plans_gangs=opened.gangs,
+                gang_backlog=opened.backlog,
             )
             self._picture = None if None in self._built.values() else known
         return known

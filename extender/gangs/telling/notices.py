@@ -1,6 +1,6 @@
 """What people and collectors hear of gangs: events on members, and metrics."""
 
-from collections.abc import Callable
+from collections.abc import Sized
 from typing import Final
 
 from api.koordinator import event_reasons
@@ -47,14 +47,18 @@ class Notices:
             known=(("evicted",), ("refused",)),
         )
 
-    def watch(self, waiting: Callable[[], float], in_force: Callable[[], float]) -> None:
-        """Show how many groups wait, and how many plans are in force."""
+    def watch(self, waiting: Sized, in_force: Sized, behind: Sized) -> None:
+        """Show how many groups and members wait, and how many plans are in force."""
+        self._registry.gauge(
+            "koord_extender_gang_members_waiting",
+            "Members of gangs that have a place and that kube-scheduler has not placed yet.",
+        ).set_function(lambda: float(len(behind)))
         self._registry.gauge(
             "koord_extender_gang_groups_waiting", "Complete gang groups that wait for a plan."
-        ).set_function(waiting)
+        ).set_function(lambda: float(len(waiting)))
         self._registry.gauge(
             "koord_extender_gang_plans_in_force", "Gang groups whose members are being placed."
-        ).set_function(in_force)
+        ).set_function(lambda: float(len(in_force)))
 
     def count(self, result: str) -> None:
         """Count what became of a plan."""

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from api import names
-from domain.gangs import declaration
+from domain.gangs import declaration, plan_record
 from domain.topology import tree as trees
 from extender.framework import protocols, verdicts, views
 from extender.plugins.coscheduling import reasons, summaries, tracker
@@ -160,8 +160,12 @@ class Coscheduling:
         row: int,
         grants: Mapping[str, msgspec.Struct],
     ) -> verdicts.Grant:
-        """Record which gangs the member is bound with, where there is more than one member."""
-        del pod, view, row, grants
+        """Record which gangs the member is bound with, where there is more than one member.
+
+        Of a member that never had a gate it also records its plan: an extender that starts later
+        knows by it whether others of that plan are left.
+        """
+        del pod, grants
         told = {"gang": prepared.gang, "members": str(prepared.count)}
         if prepared.count < 2:
             return verdicts.Grant(figures=told)
@@ -172,6 +176,10 @@ class Coscheduling:
             names.ANNOTATION_BIND_GANG_GROUP_OLD: group,
             names.ANNOTATION_BIND_GANG_MEMBERS_OLD: count,
         }
+        plan = _gangs(view).plan(group)
+        if plan is not None and prepared.node and plan.plan.record is not None:
+            record = msgspec.structs.replace(plan.plan.record, node=view.names[row])
+            notes[names.ANNOTATION_PLAN] = plan_record.encode(record)
         return verdicts.Grant(figures=told, annotations=notes)
 
     def permit(

@@ -209,7 +209,10 @@ class Life:
             assert entry is not None, f"{key} is bound and gang {ident} is not known"
             if group.ever_bound and entry.gang.match_policy is once:
                 continue
-            held = sum(self._holds(member.uid, member.key) for member in entry.members)
+            # The watch may not have shown yet the pod that kube-scheduler binds.
+            held = sum(
+                member.uid == uid or self._holds(member.uid, member.key) for member in entry.members
+            )
             assert held >= entry.gang.min_member, f"{key} is bound with {held} of {ident}"
 
     def _holds(self, uid, key):

@@ -25,6 +25,8 @@ class Teams(stateful.RuleBasedStateMachine):
         self.excused = set()
         """Gangs that lost a member, or were declared anew, when some of them were bound."""
         self.serial = 0
+        self.gates = gang_life.gate()
+        """What admission puts on new members, but for those of native groups."""
         for name, cpu in (("n0", 6), ("n1", 4)):
             self.add_node(name, cpu)
 
@@ -113,6 +115,11 @@ class Teams(stateful.RuleBasedStateMachine):
             found[names.ANNOTATION_GANG_GROUPS] = json.dumps(["team/a", "team/b"])
         return found
 
+    @stateful.rule(gated=st.booleans())
+    def let_in(self, gated):
+        """Admission lets members wait behind gates from now on, or does not."""
+        self.gates = gang_life.gate() if gated else []
+
     @stateful.rule(name=st.sampled_from(GANGS), count=st.integers(1, 3))
     def arrive(self, name, count):
         for _ in range(count if name in self.declared else 0):
@@ -125,7 +132,7 @@ class Teams(stateful.RuleBasedStateMachine):
         requests = {"cpu": str(wanted["cpu"])} | (
             {slots.RESOURCE: "1"} if wanted["slotted"] else {}
         )
-        labels, notes, spec = {}, {}, {"schedulingGates": gang_life.gate()}
+        labels, notes, spec = {}, {}, {"schedulingGates": self.gates}
         match wanted["form"]:
             case "annotations":
                 notes = self.notes(wanted) | {names.ANNOTATION_GANG_NAME: gang}

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from api import names
-from extender.gangs import plan_record
+from domain.gangs import plan_record
 from tests.extender.gangs import gang_stage
 
 

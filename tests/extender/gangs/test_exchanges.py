@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from api import names
-from extender.gangs import plan_record
+from domain.gangs import plan_record
 from extender.gangs.planning import planner
 from tests.extender.gangs import gang_stage
 from tests.extender.gangs.test_renominations import RANKED, FailingServer

@@ -4,6 +4,7 @@ import types
 
 import pytest
 
+from api import names
 from domain.gangs import sentences
 from extender import settings
 from extender.gangs import in_force, rounds
@@ -40,7 +41,7 @@ async def test_a_gate_is_not_tried_again_once_the_plan_was_given_up():
     """Its member would be tried with a record of a plan that is over."""
     cluster = gang_cluster.GangCluster()
     cluster.nodes(1)
-    members = cluster.gang("g", 2)
+    members = cluster.gang("g", 2, schedulingGates=[{"name": names.GATE_GANG}])
     time, written, tasks = clock.ManualClock(), [], []
 
     class Writes:

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from api import names
 from extender import settings
 from extender.gangs import in_force, rounds
 from process.runtime import clock, supervise
@@ -37,7 +38,7 @@ async def test_writes_of_all_plans_together_are_bounded_and_those_of_the_first_g
     assert not plans.gates.are_behind
     members = []
     for number in range(GANGS):
-        gang = cluster.gang(f"g{number}", MEMBERS)
+        gang = cluster.gang(f"g{number}", MEMBERS, schedulingGates=[{"name": names.GATE_GANG}])
         slots = {each.pod.uid: rounds.Slot(each.pod, each.gang, "n0") for each in gang}
         name = f"default/g{number}"
         plans.begin(rounds.Round(name, str(number), 0.0, 60.0, slots, {name: MEMBERS}))

@@ -169,3 +169,38 @@ def test_a_native_group_has_no_effect_beside_a_gang_of_ours():
 
 def test_a_good_declaration_is_not_warned_about():
     assert warned() == warned(notes={})
+
+
+BACKLOG = PICTURE.but(gang_backlog=True)
+SMALL = {
+    "by annotation": pod(),
+    "by the old label": pod(
+        {names.LABEL_POD_GROUP_OLD: "g", names.LABEL_POD_GROUP_MIN_AVAILABLE: "32"}, {}
+    ),
+    "with a gate of others": pod(schedulingGates=[{"name": "example.com/wait"}]),
+}
+
+
+@pytest.mark.parametrize("body", SMALL.values(), ids=SMALL)
+def test_with_a_backlog_members_of_small_gangs_wait_behind_no_gate(body):
+    assert gates_of(body) == [*body["spec"].get("schedulingGates", []), GANG]
+    assert gates_of(body, BACKLOG) == body["spec"].get("schedulingGates", [])
+
+
+LARGE = {
+    "more members than are soon there": pod(
+        notes=ANNOTATED | {names.ANNOTATION_GANG_MIN_AVAILABLE: "33"}
+    ),
+    "a PodGroup has the minimum": pod({names.LABEL_POD_GROUP: "g"}, ANNOTATED),
+    "nobody has the minimum": pod(notes={names.ANNOTATION_GANG_NAME: "g"}),
+    "no object has its name": pod(notes=ANNOTATED | {names.ANNOTATION_GANG_NAME: "a,b"}),
+    "it starts with another gang": pod(
+        notes=ANNOTATED | {names.ANNOTATION_GANG_GROUPS: '["default/g", "default/h"]'}
+    ),
+    "it has its gate already": pod(schedulingGates=[GANG]),
+}
+
+
+@pytest.mark.parametrize("body", LARGE.values(), ids=LARGE)
+def test_with_a_backlog_members_of_other_gangs_wait_behind_their_gate(body):
+    assert gates_of(body, BACKLOG) == [GANG]

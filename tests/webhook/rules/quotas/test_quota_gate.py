@@ -6,10 +6,7 @@ import pytest
 
 from api import names
 from domain.quota.tree import quota_trees
-from kube.informers import store
-from process.runtime import clock as clocks
 from webhook import gates, pods, review
-from webhook.quota import gate_opener
 
 TREES = quota_trees.trees(
     [
@@ -106,35 +103,6 @@ def test_nothing_a_tenant_writes_makes_it_fail(path, value):
     if decision.object is not None:
         again = pods.mutate(review.Review("CREATE", "default", decision.object), PICTURE)
         assert again.object in (None, decision.object)
-
-
-def renewal(number, holder="m", seconds=15.0):
-    return gate_opener.Renewal(holder, f"t{number}", seconds)
-
-
-async def test_gates_open_as_long_as_a_leader_renews_its_lease():
-    clock = clocks.ManualClock()
-    opener = gate_opener.GateOpener(clock)
-    assert not opener.opens
-    opener.take(store.Change("k", None, renewal(1)))
-    assert not opener.opens, "the lease may be one that nobody renews any more"
-    opener.take(store.Change("k", renewal(1), renewal(2)))
-    assert opener.opens
-    await clock.advance(29.0)
-    assert opener.opens, "a new leader takes over within this time"
-    await clock.advance(2.0)
-    assert not opener.opens
-    opener.take(store.Change("k", renewal(2), renewal(3)))
-    assert opener.opens
-    opener.take(store.Change("k", renewal(3), renewal(4, holder="")))
-    assert not opener.opens, "the leader has stepped down, and nobody has followed"
-    opener.take(store.Change("k", renewal(4, holder=""), renewal(5)))
-    opener.live.take({"quota-gates": "observe"})
-    assert not opener.opens
-    opener.live.take({})
-    assert opener.opens
-    opener.take(store.Change("k", renewal(5), None))
-    assert not opener.opens
 
 
 DENYING = PICTURE.but(opens_gates=False, charges_quotas=True)

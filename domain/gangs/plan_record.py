@@ -2,7 +2,8 @@
 
 An extender that starts later keeps the places for the members from it. It is bounded, and it is
 obeyed no further than an allocation of a plug-in: what the codec reads, a Binding could have
-granted.
+granted. Members of small gangs that have no gate get it with their Binding instead, and it lists
+all members, since nothing is written on those that still wait.
 """
 
 import hashlib
@@ -18,6 +19,9 @@ _BOUNDS: Final = untrusted.Bounds(bytes=16 << 10, depth=4, parts=128)
 _LONGEST_GROUP: Final = 1024
 _LONGEST_ID: Final = 128
 _MOST_TEXTS: Final = 32
+MOST_LISTED: Final = 32
+"""Members of a plan up to which the record that a Binding writes lists all of them."""
+_DIGEST_BYTES: Final = 4
 
 
 class Record(msgspec.Struct, frozen=True, omit_defaults=False):
@@ -34,6 +38,9 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=False):
     """What plug-ins allocate to the member, as the annotations that bind will write."""
     completes: str = ""
     """The generation by which other members are bound, where an interruption kept this one back."""
+    members: tuple[str, ...] = ()
+    """All members that are bound together, as `digest` writes their uids, where none but those that
+    are bound has a record."""
     v: int = VERSION
 
     @property
@@ -47,6 +54,11 @@ def group_text(ident: str) -> str:
     if len(ident) <= _LONGEST_GROUP:
         return ident
     return f"sha256-{hashlib.sha256(ident.encode()).hexdigest()}"
+
+
+def digest(uid: str) -> str:
+    """Return the few letters by which a record lists a member."""
+    return hashlib.blake2b(uid.encode(), digest_size=_DIGEST_BYTES).hexdigest()
 
 
 def encode(record: Record) -> str:
@@ -65,6 +77,8 @@ def read(text: str) -> Record | None:
     if found.v != VERSION or not dns.is_subdomain(found.node) or not found.generation:
         return None
     if len(found.group) > _LONGEST_GROUP or len(found.generation + found.completes) > _LONGEST_ID:
+        return None
+    if len(found.members) > MOST_LISTED:
         return None
     return found if len(found.granted) <= _MOST_TEXTS else None
 

@@ -1,14 +1,11 @@
-"""Tells whether anybody opens the gates of pods that wait for quota."""
+"""Tells whether anybody holds a Lease, such as the manager that opens the gates of quotas."""
 
 from typing import Any, Final, NamedTuple
 
 from api import resources
 from kube.informers import informer_set, reflector, store
-from process.configuration import switches
 from process.runtime import clock as clocks
 
-SWITCH: Final = "quota-gates"
-"""Key among the live switches of those who open gates."""
 _MISSED: Final = 2
 """A lease that was not renewed for as many times its duration has no holder."""
 _LONGEST_SECONDS: Final = 60.0
@@ -22,8 +19,8 @@ class Renewal(NamedTuple):
     seconds: float
 
 
-class GateOpener:
-    """Follows the Lease of the managers; no wall clock of others is trusted.
+class LeaseHolder:
+    """Follows one Lease; no wall clock of others is trusted.
 
     The first sight of a Lease says nothing, since it may be an old one: only its renewals count.
     """
@@ -31,12 +28,11 @@ class GateOpener:
     def __init__(self, clock: clocks.Clock) -> None:
         self._clock = clock
         self._until = -1.0
-        self.live = switches.Switches(SWITCH)
 
     @property
-    def opens(self) -> bool:
-        """Whether a leader is at work that opens gates."""
-        return self.live.enforces and self._clock.monotonic() < self._until
+    def is_there(self) -> bool:
+        """Whether somebody renews the Lease."""
+        return self._clock.monotonic() < self._until
 
     def watch(self, watched: informer_set.InformerSet, namespace: str, lease: str) -> None:
         """Follow the Lease of a name."""

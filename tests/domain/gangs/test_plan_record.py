@@ -2,10 +2,11 @@
 
 import json
 
+import msgspec
 import pytest
 from hypothesis import given, strategies
 
-from extender.gangs import plan_record
+from domain.gangs import plan_record
 
 RECORD = plan_record.Record("ns/a,ns/b", "g1", "n1", 1000.0, {"note": "text"})
 
@@ -31,6 +32,7 @@ def test_a_record_is_read_as_it_was_written():
         pytest.param(written(generation="x" * 129), id="long generation"),
         pytest.param(written(group="x" * 1025), id="long group"),
         pytest.param(written(granted={str(n): "x" for n in range(33)}), id="many texts"),
+        pytest.param(written(members=["x"] * 33), id="many members"),
         pytest.param(written(granted={"note": "x" * (16 << 10)}), id="long text"),
         pytest.param(written(until="soon"), id="no moment"),
         pytest.param(written(until=899.0), id="over"),
@@ -43,6 +45,14 @@ def test_what_is_no_record_counts_as_absent(text):
 
 def test_a_record_that_is_over_still_says_its_generation():
     assert plan_record.read(written(until=1.0)).generation == "g1"
+
+
+def test_a_record_lists_members_by_a_few_letters():
+    listed = tuple(plan_record.digest(f"uid-{number}") for number in range(32))
+    assert len({*listed}) == 32
+    assert {len(one) for one in listed} == {8}
+    record = msgspec.structs.replace(RECORD, members=listed)
+    assert plan_record.decode(plan_record.encode(record), 900.0, 200.0) == record
 
 
 def test_long_groups_are_written_as_a_digest():
