@@ -72,6 +72,9 @@ class Map(Mapping[K, V]):
         """Return the value of a key, else the default; no error is raised and caught meanwhile."""
         return self._parts[hash(key) & (len(self._parts) - 1)].get(key, default)
 
+    def __contains__(self, key: object) -> bool:
+        return key in self._parts[hash(key) & (len(self._parts) - 1)]
+
     def __iter__(self) -> Iterator[K]:
         for part in self._parts:
             yield from part

@@ -1,5 +1,6 @@
 """Nominated claims: capacity that is kept for pods which are not placed yet, and who minds it."""
 
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import numpy as np
@@ -40,28 +41,54 @@ def seen_by(pod: views.PodInfo, view: views.View, row: int) -> tuple[views.View,
 
 def crowded(
     pod: views.PodInfo, view: views.View, rows: verdicts.Rows, codes: verdicts.Codes
-) -> verdicts.Rows:
+) -> list[int]:
     """Return the places of candidates that pass, but not beside the pods nominated to them.
 
     kube-scheduler counts nominated pods as well, as long as `status.nominatedNodeName` says so,
     which it clears with every preemption that finds no node. What is kept here stays kept.
     """
-    asked = [
-        (view.resources[name], value)
-        for name, value in pod.requirements.requests
-        if value and name in view.resources
-    ]
-    concerned = np.isin(rows, list(view.nominated)) & (codes == 0)
+    asked = [one for one in pod.requirements.requests if one[1] and one[0] in view.resources]
+    places = _nominated(view, rows, codes) if asked else ()
+    if not places:
+        return []
+    chosen = rows[places]
+    free = [_free(view, view.resources[name], chosen) for name, _ in asked]
     found = []
-    for place in np.flatnonzero(concerned).tolist() if asked else ():
-        row = int(rows[place])
-        beside = set(ignored(pod, view, row))
-        room = (view.allocatable[:, row] - view.requested[:, row]).copy()
-        others = [claim for claim in view.nominated[row] if claim.id not in beside]
-        for claim in others:
-            for name, value in claim.pod.requirements.requests:
-                if name in view.resources:
-                    room[view.resources[name]] -= value
-        if others and any(room[column] < value for column, value in asked):
-            found.append(place)
-    return np.array(found, dtype=np.intp)
+    for place, row, *room in zip(places, chosen.tolist(), *free, strict=True):
+        kept = view.nominated[row]
+        # Most often there is room beside all of them, so that it does not matter whose they are.
+        if _is_short(asked, room, kept):
+            beside = ignored(pod, view, row)
+            others = [claim for claim in kept if claim.id not in beside]
+            if others and _is_short(asked, room, others):
+                found.append(place)
+    return found
+
+
+def _nominated(view: views.View, rows: verdicts.Rows, codes: verdicts.Codes) -> list[int]:
+    """Return the places of candidates that pass and have pods nominated to them."""
+    if rows.size == 1:
+        return [0] if not codes.item() and rows.item() in view.nominated else []
+    concerned = np.zeros(view.known.size, dtype=np.bool_)
+    concerned[list(view.nominated)] = True
+    return np.flatnonzero(concerned[rows] & (codes == 0)).tolist()
+
+
+def _free(view: views.View, resource: int, rows: verdicts.Rows) -> list[int]:
+    found = view.allocatable[resource].take(rows) - view.requested[resource].take(rows)
+    left: list[int] = found.tolist()
+    return left
+
+
+def _is_short(
+    asked: Sequence[tuple[str, int]], room: Sequence[int], beside: Iterable[views.Claim]
+) -> bool:
+    """Whether a node has less room than is asked for beside some claims."""
+    for (name, value), left in zip(asked, room, strict=True):
+        for claim in beside:
+            for other, amount in claim.pod.requirements.requests:
+                if other == name:
+                    left -= amount
+        if left < value:
+            return True
+    return False

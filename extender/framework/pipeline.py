@@ -106,8 +106,7 @@ class Pipeline:
         if not view.nominated or (asked.refused and asked.refused.status.everywhere):
             return outcome
         codes, refusals = outcome.codes, list(outcome.refusals)
-        settled = np.array([False, *(one.status.everywhere for one in refusals)])
-        for place in np.flatnonzero((codes != 0) & ~settled[codes]).tolist():
+        for place in _unsettled(codes, refusals):
             # What is kept for this very pod, or for lesser ones, does not stand in its way.
             row = int(rows[place])
             ignored = nominations.ignored(asked.pod, view, row) if row in view.nominated else ()
@@ -117,7 +116,7 @@ class Pipeline:
             refusal = self._filter(self.cycle(asked.pod, one), one, ROW, now).refusal(0)
             codes[place] = 0 if refusal is None else _code(refusal, refusals)
         crowded = nominations.crowded(asked.pod, view, rows, codes)
-        if crowded.size:
+        if crowded:
             codes[crowded] = _code(Refusal(nominations.NAME, nominations.KEPT), refusals)
         return Outcome(codes, tuple(refusals))
 
@@ -337,6 +336,15 @@ def selectors_of(plugins: Pipeline, refusing: str) -> tuple[protocols.VictimSele
         return () if found is None else (found,)
     providers = {provider.name for provider in plugins.aligned.providers}
     return tuple(one for name, one in plugins.selectors.items() if name in providers)
+
+
+def _unsettled(codes: verdicts.Codes, refusals: Sequence[Refusal]) -> list[int]:
+    """Return the places of refusals that are not about every node."""
+    if not np.count_nonzero(codes):
+        return []
+    settled = np.array([False, *(one.status.everywhere for one in refusals)])
+    places: list[int] = np.flatnonzero((codes != 0) & ~settled[codes]).tolist()
+    return places
 
 
 def _code(refusal: Refusal, refusals: list[Refusal]) -> int:

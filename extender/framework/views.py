@@ -247,21 +247,21 @@ class View(msgspec.Struct, frozen=True):
 
         Values of the whole cluster follow these changes, where they are not given.
         """
-        kept = self.several(tuple(changes))
+        kept = self.several(tuple(changes), figures_of=())
         infos: list[NodeInfo] = []
         values: list[Mapping[str, object]] = []
         nominated, steps = dict(kept.nominated), list[deltas.Delta]()
         requested = kept.requested.copy()
-        figures = {plugin: part.copy() for plugin, part in kept.figures.items()}
+        figures: dict[str, list[tuple[int, ...]]] = {one.name: [] for one in self.trackers}
         for row, change in enumerate(changes.values()):
             info, moved = recounted(kept.node(row), change)
             for step in moved:
-                requested[:, row] += _difference(step, self.resources)
+                _recount(requested[:, row], step, self.resources)
             steps += moved
             sparse: dict[str, object] = {}
             for tracker in self.trackers:
                 column, value = tracker.node(info)
-                figures[tracker.name][:, row] = column
+                figures[tracker.name].append(column)
                 if value is not None:
                     sparse[tracker.name] = value
             infos.append(info)
@@ -276,7 +276,7 @@ class View(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(
             kept,
             requested=_kept(requested),
-            figures={plugin: _kept(part) for plugin, part in figures.items()},
+            figures={plugin: _kept(_matrix(nodes)) for plugin, nodes in figures.items()},
             node=infos.__getitem__,
             values=values.__getitem__,
             cluster=whole,
@@ -327,20 +327,20 @@ def advance(
             cluster[tracker.name] = tracker.cluster(cluster[tracker.name], delta)
 
 
-def _difference(step: deltas.ClaimDelta, resources: Mapping[str, int]) -> verdicts.Column:
-    change = np.zeros(len(resources), dtype=np.int64)
+def _recount(
+    requested: verdicts.Column, step: deltas.ClaimDelta, resources: Mapping[str, int]
+) -> None:
+    """Bring what the pods of a node ask for up to a change."""
     for claim, sign in ((step.before, -1), (step.after, 1)):
         if claim is not None and claim.kind in claims.FIRM:
-            change += sign * _asked(claim, resources)
-    return change
+            for name, value in claim.pod.requirements.requests:
+                if name in resources:
+                    requested[resources[name]] += sign * value
 
 
-def _asked(claim: claims.Claim, resources: Mapping[str, int]) -> verdicts.Column:
-    column = np.zeros(len(resources), dtype=np.int64)
-    for name, value in claim.pod.requirements.requests:
-        if name in resources:
-            column[resources[name]] = value
-    return column
+def _matrix(nodes: Sequence[Sequence[int]]) -> verdicts.Column:
+    """Return the figures of some nodes side by side."""
+    return np.array(nodes, dtype=np.int64).T
 
 
 def _kept(part: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -4,7 +4,6 @@ Only `apply` changes it, and every delta has an inverse. Plug-ins get a view who
 be written; what-if works on a fork that is thrown away.
 """
 
-import dataclasses
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
 from domain.usage import load
@@ -85,6 +84,10 @@ class ClusterState:
         """Return the names of all known nodes."""
         return list(self._table.known)
 
+    def node_count(self) -> int:
+        """Return how many nodes are known."""
+        return len(self._table.known)
+
     def stale_rows(self) -> int:
         """Return how many nodes' figures would have to be computed before the next view."""
         return self._table.stale()
@@ -128,8 +131,7 @@ class ClusterState:
     def what_if(self, nodes: Iterable[records.NodeRecord]) -> "ClusterState":
         """Return a state of just these nodes, with the claims and reports that live under them.
 
-        What plug-ins keep of the cluster as a whole is that of the whole cluster, with these nodes
-        as they are given.
+        Values of plug-ins about the cluster are those of all of it, with these nodes as given.
         """
         given = {node.name: node for node in nodes}
         kept = [self._objects[key] for name in given for key in self._table.objects(name)]
@@ -227,7 +229,7 @@ class ClusterState:
         if delta.after is None:
             self._objects.pop(key, None)
         else:
-            self._objects[key] = dataclasses.replace(delta, before=None)
+            self._objects[key] = deltas.ObjectDelta(*key, None, delta.after, delta.node)
         if delta.node:
             row = self._table.row(delta.node)
             row.keep(key, delta.after)

@@ -1,6 +1,5 @@
 """Every change that the state of the cluster can undergo, and how each is undone."""
 
-import dataclasses
 from typing import Final
 
 import msgspec
@@ -42,8 +41,7 @@ class ClaimDelta(msgspec.Struct, frozen=True):
     after: claims.Claim | None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class NodeDelta:
+class NodeDelta(msgspec.Struct, frozen=True):
     """A node came, went or changed."""
 
     name: str
@@ -51,8 +49,7 @@ class NodeDelta:
     after: records.NodeRecord | None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ReportDelta:
+class ReportDelta(msgspec.Struct, frozen=True):
     """The agent of a node measured something new, or its report is gone."""
 
     name: str
@@ -60,8 +57,7 @@ class ReportDelta:
     after: load.Report | None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ObjectDelta:
+class ObjectDelta(msgspec.Struct, frozen=True):
     """An object of a kind that only plug-ins know came, went or changed."""
 
     kind: str
@@ -72,8 +68,7 @@ class ObjectDelta:
     """The node whose figures depend on it, empty if none does."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class LendingDelta:
+class LendingDelta(msgspec.Struct, frozen=True):
     """The rules by which nodes lend what they do not use have changed."""
 
     before: lending.LendingRules

@@ -77,7 +77,7 @@ class QuotaState(msgspec.Struct, frozen=True):
     """By node name."""
     waiting: persistent.Map[str, model.PodUse] = persistent.Map()
     """By uid: the pods without a node, as far as the watch has shown them."""
-    nominations: Mapping[str, Nomination] = MappingProxyType({})
+    nominations: persistent.Map[str, Nomination] = persistent.Map()
     """By the id of the claim."""
 
     # -- reading ---------------------------------------------------------------------------
@@ -166,11 +166,11 @@ class QuotaState(msgspec.Struct, frozen=True):
         is_kept = _nomination(after)
         if is_kept is None and (before is None or before.id not in self.nominations):
             return self
-        kept = dict(self.nominations)
-        if before is not None:
-            kept.pop(before.id, None)
+        kept = self.nominations
+        if before is not None and before.id in kept:
+            kept = kept.replaced(before.id, None)
         if after is not None and is_kept is not None:
-            kept[after.id] = is_kept
+            kept = kept.replaced(after.id, is_kept)
         return msgspec.structs.replace(self, nominations=kept)
 
     def with_node(
