@@ -247,7 +247,7 @@ def _sampling(
 ) -> renominations.Sampling:
     """Say at how many nodes kube-scheduler looks, and which pods it could not place."""
     return renominations.Sampling(
-        lambda: assembly.looks_at(scoring, len(cluster.nodes())), waits.get
+        lambda: assembly.looks_at(scoring, cluster.node_count()), waits.get
     )
 
 

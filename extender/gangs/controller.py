@@ -187,9 +187,9 @@ class GangController:
         for number, listed in enumerate(found.waiting, start=1):
             if number % _GROUPS == 0:
                 await asyncio.sleep(0)
-            entries = tuple(found.get(gang) for gang in listed)
+            entries = tuple(map(found.entries.get, listed))
             known = self._seen.get(listed)
-            if known is not None and sayings.same(known.entries, entries):
+            if known is not None and known.entries == entries:
                 seen[listed] = known
                 continue
             group = found.group(listed)

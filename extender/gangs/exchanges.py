@@ -48,10 +48,10 @@ class Exchanges:
             self._plans.change(dataclasses.replace(one, nominated=every, refusing=None))
             return
         self._note(uid)
-        slot = one.slots[uid]
-        if slot.node in nodes or not rounds.may_move(slot) or not self._is_kept(uid, slot):
+        slot, looked_at = one.slots[uid], frozenset(nodes)
+        if slot.node in looked_at or not rounds.may_move(slot) or not self._is_kept(uid, slot):
             return
-        other = rounds.partner(one, uid, frozenset(nodes), self._waits)
+        other = rounds.partner(one, uid, looked_at, self._waits)
         if other:
             theirs = one.slots[other]
             self._move(one, {uid: _at(slot, theirs), other: _at(theirs, slot)})

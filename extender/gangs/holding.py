@@ -112,9 +112,11 @@ class Holding:
                 self.books.withdraw(uid)
 
     def move(self, places: Mapping[str, planner.Placement]) -> None:
-        """Keep other places for members from now on, by uid; all that they had are given back."""
+        """Keep other places for members from now on, by uid, instead of those that they had."""
         until = {uid: self.books.nominations[uid].expires_at for uid in places}
-        self.release(places)
+        if len(places) > 1:
+            # Each may get what another one has, so all of it is given back first.
+            self.release(places)
         for uid, one in places.items():
             self.books.nominate(
                 one.pod,
@@ -129,7 +131,8 @@ class Holding:
     ) -> planner.Placement | None:
         """Return the best of some nodes for a member that may be placed anywhere, None of none."""
         view, plugins = self.books.cluster.view(), self.judging()
-        rows = np.array([view.rows[one] for one in nodes if one in view.rows], dtype=np.intp)
+        found = [row for one in nodes if (row := view.rows.get(one)) is not None]
+        rows = np.array(found, dtype=np.intp)
         asked = plugins.cycle(views.PodInfo.of(pod), view)
         rows = rows[plugins.filter(asked, view, rows, now).codes == 0]
         required = in_tree.Requirement(

@@ -84,10 +84,10 @@ class Renominations:
             return
         for uid in uids:
             slot = one.slots[uid]
-            if not self._is_without(one, slot) or not self._is_due(uid):
-                continue
             is_left_out = self._left_out(slot) is not None
-            if is_left_out or uid in one.nominated or uid in self._tries:
+            if not (is_left_out or uid in one.nominated or uid in self._tries):
+                continue
+            if self._is_due(uid) and self._is_without(one, slot):
                 yield uid, is_left_out
 
     def tried(self, uid: str) -> None:
@@ -129,8 +129,10 @@ class Renominations:
 
         Of a pod that is nominated kube-scheduler looks at that node in any case.
         """
-        attempt = self._sampling.refused(slot.pod.key) if self._sampling.happens() else None
+        attempt = self._sampling.refused(slot.pod.key)
         if attempt is None or attempt.request.uid != slot.pod.uid or attempt.nominated == slot.node:
+            return None
+        if not self._sampling.happens():
             return None
         view: views.View = self._cluster.view(slot.node)
         return None if attempt.asks(view.rows.get(slot.node, -1)) else attempt

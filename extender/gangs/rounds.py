@@ -269,7 +269,7 @@ def partner(one: Round, uid: str, nodes: Container[str], waits: Callable[[str, S
 def moved(one: Round, places: Mapping[str, tuple[str, allocations.Allocations]]) -> Round:
     """Return a plan in which some members have other places, each with what it is granted there."""
     slots = {
-        uid: dataclasses.replace(one.slots[uid], node=node, granted=granted)
+        uid: Slot(one.slots[uid].pod, one.slots[uid].gang, node, granted)
         for uid, (node, granted) in places.items()
     }
     return dataclasses.replace(one, slots={**one.slots, **slots})

@@ -64,7 +64,7 @@ class Warmup:
         while not self._complete():
             await self._clock.sleep(0)
         self._done = True
-        logger.info("picture is complete nodes=%d", len(self._cluster.nodes()))
+        logger.info("picture is complete nodes=%d", self._cluster.node_count())
         self.wake()
         while True:
             await self._nap.rest(None)

@@ -150,7 +150,7 @@ def _is_planned(
     key, row = question.request.key, view.rows.get(name)
     if row is None or not on.switches.enforces or key in on.explanations:
         return False
-    if name not in candidates.names:
+    if not np.count_nonzero(candidates.rows == row):
         return False
     asked, rows = on.cycles.get(on.plugins, question.request, view), pipeline.alone(row)
     found = on.plugins.filter(asked, view, rows, now)

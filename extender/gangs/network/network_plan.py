@@ -138,7 +138,7 @@ class NetworkPlanner:
         if isinstance(anywhere.result, planner.Refused):
             return anywhere.result
         gang = self._members[0].gang
-        nodes = len(self._cluster.nodes())
+        nodes = self._cluster.node_count()
         return planner.Refused(
             member=self._members[0].pod.key,
             gang=gang,

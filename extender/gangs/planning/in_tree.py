@@ -12,6 +12,7 @@ import numpy as np
 
 from domain.quota import placement
 from extender.framework import verdicts, views
+from extender.framework.nodes import row_memo
 from extender.state import cluster_state, records
 
 PODS: Final = "pods"
@@ -33,7 +34,10 @@ class Requirement:
         cluster: cluster_state.ClusterState,
         wanted: records.PodRequirements,
         nodes: placement.Requirements,
+        rooms: row_memo.RowMemo | None = None,
     ) -> None:
+        """`rooms`: what is remembered of the nodes of the state for all sorts of member."""
+        self._rooms = rooms or row_memo.RowMemo(1)
         self._cluster, self._wanted, self._nodes = cluster, wanted, nodes
         self._requests = tuple((name, value) for name, value in wanted.requests if value)
         self._ports: dict[tuple[str, int], set[str]] = {}
@@ -42,18 +46,25 @@ class Requirement:
 
     def refusals(self, view: views.View, rows: verdicts.Rows) -> list[str]:
         """Return why each row refuses the member, empty where one does not."""
-        found = [""] * rows.size
+        found, fits = [""] * rows.size, np.ones(rows.size, dtype=np.bool_)
         for name, value in self._requests:
             column = view.resources.get(name)
             if column is not None:
                 left = view.allocatable[column].take(rows) - view.requested[column].take(rows)
-                for place in np.flatnonzero(left < value).tolist():
-                    found[place] = found[place] or f"Insufficient {name}"
-        is_plain = self._is_plain(view)
-        for place, row in enumerate(rows.tolist()):
-            name = view.names[row]
-            if not found[place] and not (is_plain and self._has_room(name)):
-                found[place] = self._other(view, name)
+                for place in np.flatnonzero(fits & (left < value)).tolist():
+                    found[place] = f"Insufficient {name}"
+                fits &= left >= value
+        for place in self._doubtful(view, rows, np.flatnonzero(fits)):
+            found[place] = self._other(view, view.names[int(rows[place])])
+        return found
+
+    def _doubtful(self, view: views.View, rows: verdicts.Rows, places: verdicts.Rows) -> list[int]:
+        """Return those places of which columns do not tell enough."""
+        if self._is_plain(view):
+            compute = functools.partial(self._have_room, view)
+            have_room = self._rooms.get(None, view, rows[places], compute)
+            places = places[have_room == 0]
+        found: list[int] = places.tolist()
         return found
 
     def _is_plain(self, view: views.View) -> bool:
@@ -62,8 +73,11 @@ class Requirement:
             return False
         return all(name in view.resources for name, _ in self._requests)
 
+    def _have_room(self, view: views.View, rows: verdicts.Rows) -> verdicts.Column:
+        """Say by 1 which nodes have no taints and take one more pod; 0 where a look says more."""
+        return np.array([self._has_room(view.names[row]) for row in rows.tolist()], dtype=np.int64)
+
     def _has_room(self, name: str) -> bool:
-        """Whether a node without taints takes one more pod; False where a closer look says more."""
         node = self._cluster.node(name)
         if node is None or node.taints:
             return False
@@ -86,6 +100,8 @@ class Requirement:
 
     def share(self, view: views.View, rows: verdicts.Rows) -> verdicts.Shares:
         """Return which share of its scarcest requested resource each row has free, 0 to 1."""
+        if rows.size == 1:
+            return np.array((self._share(view, rows.item()),))
         least = np.ones(rows.size)
         for name, _ in self._requests:
             column = view.resources.get(name)
@@ -93,7 +109,18 @@ class Requirement:
                 offered = view.allocatable[column].take(rows)
                 free = offered - view.requested[column].take(rows)
                 least = np.minimum(least, free / np.maximum(offered, 1))
-        return np.clip(least, 0.0, 1.0)
+        return np.maximum(least, 0.0)
+
+    def _share(self, view: views.View, row: int) -> float:
+        """Return the same of one row: plain numbers are cheaper than vectors of one."""
+        least = 1.0
+        for name, _ in self._requests:
+            column = view.resources.get(name)
+            if column is not None:
+                offered = view.allocatable.item(column, row)
+                free = offered - view.requested.item(column, row)
+                least = min(least, free / max(offered, 1))
+        return max(least, 0.0)
 
     def _other(self, view: views.View, name: str, held: Sequence[views.Claim] | None = None) -> str:
         """Return what no column tells."""

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from extender.framework import pipeline, verdicts, views
+from extender.framework.nodes import row_memo
 from extender.gangs.planning import in_tree
 from extender.requeue import unschedulable_pods
 
@@ -43,6 +44,8 @@ class MemberClass:
         self._share: verdicts.Shares = np.empty(0)
         self._order: verdicts.Shares = np.empty(0)
         self._stale: set[int] = set()
+        self.late: dict[str, None] = {}
+        """Nodes that have changed, in order, and may take members again."""
         self.reasons: Counter[tuple[str, str]] = Counter()
         """How many nodes refuse the member, by plug-in and reason, when they were judged."""
 
@@ -59,7 +62,7 @@ class MemberClass:
                 if view.names[row] in avoided:
                     refusals[place] = refusals[place] or "node refused the member a moment ago"
             self.reasons.update((IN_TREE, one) for one in refusals if one)
-            left = rows[[not one for one in refusals]]
+            left = rows[[not one for one in refusals]] if any(refusals) else rows
             yield
             if left.size:
                 found.append(self._passing(asked, view, left))
@@ -68,6 +71,7 @@ class MemberClass:
         self._places = {row: place for place, row in enumerate(self.rows.tolist())}
         self._open = np.ones(self.rows.size, dtype=np.bool_)
         self._stale.clear()
+        self.late.clear()
         self._parts = [
             (weight, _own(score))
             for weight, score in self._context.plugins.scores(
@@ -116,8 +120,9 @@ class MemberClass:
         Less than `least` of them are not looked for any closer: it may be fewer then.
         """
         judged = sum(count for (plugin, _), count in self.reasons.items() if plugin != IN_TREE)
-        changed = np.array([row in self._stale for row in self.rows.tolist()], dtype=np.bool_)
-        doubted = self.rows[changed | ~self._open]
+        doubtful = ~self._open
+        doubtful[[self._places[row] for row in self._stale]] = True
+        doubted = self.rows[doubtful]
         if judged + doubted.size < least:
             return judged + int(doubted.size)
         left = doubted[[not one for one in self._required.refusals(view, doubted)]]
@@ -137,9 +142,11 @@ class MemberClass:
         if row in self._places:
             self._stale.add(row)
 
-    def reopen(self, view: views.View, rows: Collection[int]) -> None:
-        """Take in that nodes have changed: they may take members again, and are scored anew."""
+    def reopen(self, view: views.View) -> None:
+        """Let nodes that have changed take members again, and score them anew."""
+        rows = (view.rows.get(name, -1) for name in self.late)
         changed = [row for row in rows if row in self._places]
+        self.late.clear()
         if not changed:
             return
         self._stale.update(changed)
@@ -181,6 +188,7 @@ class Sorts:
     def __init__(self) -> None:
         self.classes: dict[Hashable, MemberClass] = {}
         self.required: dict[Hashable, in_tree.Requirement] = {}
+        self.rooms = row_memo.RowMemo(1)
         self._changed: dict[str, None] = {}
 
     def changed(self, node: str) -> None:
@@ -188,15 +196,25 @@ class Sorts:
         if self.classes:
             self._changed[node] = None
 
-    def apply(self, view: views.View) -> None:
+    def apply(self) -> None:
         """Let the nodes that have changed be judged before they are used."""
         if len(self._changed) > _MOST_CHANGES or len(self.classes) > _MOST_SORTS:
             self.classes.clear()
             self.required.clear()
-        rows = [row for name in self._changed if (row := view.rows.get(name)) is not None]
-        self._changed.clear()
         for one in self.classes.values():
-            one.reopen(view, rows)
+            one.late.update(self._changed)
+        self._changed.clear()
+
+    def is_known(self, key: Hashable, view: views.View) -> bool:
+        """Whether a sort was judged; then it is in step with the view, as far as it is needed.
+
+        Most sorts are those of earlier gangs alone, and are never asked about again.
+        """
+        found = self.classes.get(key)
+        if found is None or len(found.late) > _MOST_CHANGES:
+            return False
+        found.reopen(view)
+        return True
 
 
 def _own(score: verdicts.Score) -> verdicts.Score:

@@ -135,7 +135,7 @@ class Planner:
     def steps(self) -> Iterator[None]:
         """Make the plan, in steps; `result` is set after the last one."""
         if self._is_shared:
-            self._sorts.apply(self._fork.view())
+            self._sorts.apply()
         else:
             yield from self.firm_up()
         ordered = yield from self._sorted()
@@ -208,10 +208,11 @@ class Planner:
         view = self._fork.view()
         for number, member in enumerate(self._members):
             self._keys[member.pod.uid] = key = self._key(member, view)
-            if key not in self._classes:
+            if not self._sorts.is_known(key, view):
                 yield
                 pod, nodes = member.pod, node_requirements_of(member.pod)
-                required = in_tree.Requirement(self._fork, pod.requirements, nodes)
+                rooms = self._sorts.rooms
+                required = in_tree.Requirement(self._fork, pod.requirements, nodes, rooms)
                 found = member_class.MemberClass(self._context, required, views.PodInfo.of(pod))
                 self._classes[key], self._required[key] = found, required
                 yield from found.judge(view, self._options.avoided.get(pod.uid, ()))
@@ -333,7 +334,7 @@ class Planner:
         self.result = self._refused(member, reasons)
 
     def _refused(self, member: Member, reasons: tuple[tuple[str, str, int], ...]) -> Refused:
-        nodes = len(self._fork.nodes())
+        nodes = self._fork.node_count()
         placed = sum(one.gang == member.gang for one in self._placed)
         needed = self._options.needed.get(member.gang, 0)
         name, told = member.pod.key, "no node is known"

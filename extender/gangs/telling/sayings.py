@@ -1,5 +1,6 @@
 """What members of gangs say while they have no plan: what their gang lacks, its place in line."""
 
+import operator
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -52,7 +53,7 @@ class Sayings:
             yield
             if listed in complete:
                 continue
-            entries = tuple(found.get(gang) for gang in listed)
+            entries = tuple(map(found.get, listed))
             if not any(entry.counts.pending for entry in entries if entry is not None):
                 continue
             seen[listed] = entries
@@ -70,7 +71,7 @@ class Sayings:
 
 def same(one: Entries, other: Entries) -> bool:
     """Whether nothing about some gangs has changed: entries are never changed in place."""
-    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))
+    return len(one) == len(other) and all(map(operator.is_, one, other))
 
 
 def _pending(entry: table.Entry) -> list[tuple[str, str]]:
