@@ -6,6 +6,7 @@ Times are seconds since the epoch.
 """
 
 import dataclasses
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -202,12 +203,12 @@ def vector(amounts: Mapping[str, int], universe: Sequence[str]) -> Vector:
 
 def plus(left: Vector, right: Vector) -> Vector:
     """Add two vectors."""
-    return tuple([a + b for a, b in zip(left, right, strict=True)])
+    return tuple(map(operator.add, left, right))
 
 
 def minus(left: Vector, right: Vector) -> Vector:
     """Subtract a vector from another."""
-    return tuple([a - b for a, b in zip(left, right, strict=True)])
+    return tuple(map(operator.sub, left, right))
 
 
 def estimate(
@@ -288,6 +289,12 @@ def accumulate(
         _total(missing_of_prod, width),
         _total(estimates, width),
     )
+
+
+def unreported(pod: Resident) -> Sums:
+    """Sum what one resident is expected to use of which the report says nothing."""
+    nothing = (0,) * len(pod.estimate)
+    return Sums(nothing, pod.estimate, pod.estimate if pod.prod else nothing, pod.estimate)
 
 
 def _total(vectors: Sequence[Vector], width: int) -> Vector:

@@ -97,7 +97,9 @@ class NodeSums:
         *,
         include_system: bool = False,
     ) -> load.Sums:
-        residents = map(self._resident, pods)
+        residents = list(map(self._resident, pods))
+        if len(residents) == 1 and not include_system and residents[0].key not in report.pods:
+            return load.unreported(residents[0])
         return load.accumulate(report, residents, self._width, include_system=include_system)
 
 
@@ -109,6 +111,8 @@ def _change(before: tuple[views.PodRecord, ...], after: tuple[views.PodRecord, .
     if after[: len(before)] == before:
         # As most often: others have come, and what was told of these again is the same.
         return _Change(after[len(before) :], ())
+    if before[: len(after)] == after:
+        return _Change((), before[len(after) :])
     was, becomes = set(map(id, before)), set(map(id, after))
     come, gone = becomes - was, was - becomes
     return _Change(
