@@ -92,10 +92,12 @@ class PermitWaits:
             refusal = await self._let_go(reserved, attempt, waits, ends)
             if refusal or not ends or uid not in books.assumptions:
                 return refusal
+            has_to_wait = self._turns.locked()
             await attempt.turn.enter_async_context(self._turns)
             if uid not in books.assumptions:
                 return self._outcomes.shown(uid, reserved.node)
-            if self._reserving.permission(reserved).allowed:
+            # Where the turn comes at once, nothing has happened since it was let go.
+            if not has_to_wait or self._reserving.permission(reserved).allowed:
                 is_fresh = self._clock.monotonic() <= good_until
                 is_same = is_fresh and self._state_of(reserved.node) == checked
                 return self._reserving.recheck(reserved, is_same=is_same)

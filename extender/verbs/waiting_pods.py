@@ -1,12 +1,11 @@
 """Binds that Permit holds back until what they wait for has happened."""
 
-import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from process.runtime import clock as clocks
-from process.runtime import metrics, supervise
+from process.runtime import metrics
 
 STOPPING: Final = "the extender is stopping; nothing was bound"
 _BUCKETS: Final = (0.01, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 600.0)
@@ -24,9 +23,14 @@ class Ended(NamedTuple):
 class _Waiter:
     """One pod that waits."""
 
-    def __init__(self, uid: str, connected: Callable[[], bool]) -> None:
+    def __init__(self, uid: str, connected: Callable[[], bool], clock: clocks.Clock) -> None:
         self.uid, self.connected = uid, connected
-        self.woken, self.refusal = asyncio.Event(), ""
+        self.nap, self.woken, self.refusal = clocks.Nap(clock), False, ""
+
+    def wake(self) -> None:
+        """End its wait."""
+        self.woken = True
+        self.nap.wake()
 
 
 class WaitingPods:
@@ -64,21 +68,17 @@ class WaitingPods:
         """
         if self._closed:
             return Ended(True, self._closed)
-        waiter, names = _Waiter(uid, connected), tuple(keys)
+        waiter, names = _Waiter(uid, connected, self._clock), tuple(keys)
         for key in names:
             self._waits.setdefault(key, set()).add(waiter)
         try:
-            async with supervise.deadline(self._clock, seconds):
-                await waiter.woken.wait()
-        except TimeoutError:
-            # Both may have happened at once.
-            return Ended(waiter.woken.is_set(), waiter.refusal)
+            await waiter.nap.rest(seconds)
         finally:
             for key in names:
                 self._waits[key].discard(waiter)
                 if not self._waits[key]:
                     del self._waits[key]
-        return Ended(True, waiter.refusal)
+        return Ended(waiter.woken, waiter.refusal)
 
     def ended(self, since: float, *, allowed: bool) -> None:
         """Take in that a pod that waited since a moment of the clock waits no longer."""
@@ -89,7 +89,7 @@ class WaitingPods:
         """Let everyone who waits for these keys look again."""
         for key in keys:
             for waiter in self._waits.get(key, ()):
-                waiter.woken.set()
+                waiter.wake()
 
     def abandoned(self, keys: Iterable[str], why: str) -> list[str]:
         """End the waits for these keys whose callers are gone; return the uids of their pods."""
@@ -98,7 +98,7 @@ class WaitingPods:
             for waiter in self._waits.get(key, ()):
                 if not waiter.refusal and not waiter.connected():
                     waiter.refusal = why
-                    waiter.woken.set()
+                    waiter.wake()
                     found.append(waiter.uid)
         return found
 
@@ -107,7 +107,7 @@ class WaitingPods:
         for key in keys:
             for waiter in self._waits.get(key, ()):
                 waiter.refusal = waiter.refusal or why
-                waiter.woken.set()
+                waiter.wake()
 
     @contextlib.contextmanager
     def open(self) -> Iterator[None]:
