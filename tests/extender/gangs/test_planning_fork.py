@@ -133,6 +133,16 @@ def test_capacity_that_is_freed_is_found_where_members_alike_were_refused_before
     assert isinstance(planned(cluster, fork, cluster.gang("c", 8)), planner.Plan)
 
 
+def test_members_alike_are_placed_by_what_changed_before_plans_of_others(cluster):
+    fork = planning_fork.PlanningFork(cluster.cluster)
+    plan = planned(cluster, fork, cluster.gang("a", 3, cpu="2"))
+    cluster.hold(plan)
+    gone = next(one for one in plan.placements if one.node == "n2")
+    cluster.books.withdraw(gone.pod.uid)
+    cluster.hold(planned(cluster, fork, cluster.gang("other", 1, cpu="1")))
+    assert gang_cluster.nodes_of(planned(cluster, fork, cluster.gang("b", 1, cpu="2"))) == {"n2": 1}
+
+
 def test_what_came_and_went_between_two_plans_is_not_looked_for(cluster):
     fork = planning_fork.PlanningFork(cluster.cluster)
     planned(cluster, fork, cluster.gang("a", 1))
