@@ -68,7 +68,7 @@ class GangController:
         self._sayings = sayings.Sayings(parts)
         self._exchanges = exchanges.Exchanges(parts, self.plans)
         self._interruptions = interruptions.Interruptions(parts, self.plans, settings)
-        self._freed, self._told_at = False, -math.inf
+        self._freed, self._told_at, self._look_seconds = False, -math.inf, 0.0
         self._elapsed = parts.clock.monotonic  # of the queue, also where the other one is set back
         parts.notices.watch(parts.queue, self.plans, self.plans.backlog)
 
@@ -103,14 +103,12 @@ class GangController:
 
     async def run(self) -> None:
         """Plan what is due, for ever."""
-        clock, taken = self._parts.clock, 0.0
         while True:
             await self._nap.rest(self._pause())
             # However many gangs and members there are, looking at them takes a fourth of the time.
-            await clock.sleep(min(max(_TOGETHER_SECONDS, 3 * taken), _LONGEST_TOGETHER_SECONDS))
-            began = clock.monotonic()
+            pause = min(max(_TOGETHER_SECONDS, 3 * self._look_seconds), _LONGEST_TOGETHER_SECONDS)
+            await self._parts.clock.sleep(pause)
             await self.step()
-            taken = clock.monotonic() - began
 
     def _pause(self) -> float:
         due = None if self.plans.gates.are_behind else self._parts.queue.due(self._busy())
@@ -183,7 +181,7 @@ class GangController:
 
     async def _observe(self, found: table.Table) -> None:
         """Take in which groups wait; a group that has not changed is not looked at again."""
-        seen: dict[tuple[str, ...], _Seen] = {}
+        began, seen = self._elapsed(), dict[tuple[str, ...], _Seen]()
         for number, listed in enumerate(found.waiting, start=1):
             if number % _GROUPS == 0:
                 await asyncio.sleep(0)
@@ -204,6 +202,7 @@ class GangController:
         for gone in self._since.keys() - self._groups.keys():
             del self._since[gone]
         self._parts.queue.take(one.standing for one in seen.values())
+        self._look_seconds = self._elapsed() - began
 
     # -- planning ------------------------------------------------------------------------------
 
