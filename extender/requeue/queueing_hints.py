@@ -57,29 +57,35 @@ class Judgements:
     then nothing that refused passes. What passes is judged anew whenever anything changed.
     """
 
-    def __init__(self, changes: Changes, most: int = 4096) -> None:
+    def __init__(self, changes: Changes, most: int = 4096, most_listed: int = 1 << 18) -> None:
         self.changes = changes
         self.made = 0
         """How often all nodes were judged."""
-        self._most = most
+        self._most, self._most_listed = most, most_listed
+        self._listed = 0
+        """Resources that the pods asked for of which something is kept: some have thousands."""
         self._kept: dict[Hashable, _Judged] = {}
         self._by: pipeline.Pipeline | None = None
+
+    def __len__(self) -> int:
+        return len(self._kept)
 
     def get(self, key: Hashable) -> _Judged | None:
         """Return what was found about such pods."""
         return self._kept.get(key)
 
-    def put(self, key: Hashable, judged: _Judged) -> None:
+    def put(self, key: Hashable, judged: _Judged, wanted: views.PodRequirements) -> None:
         """Keep what was found about such pods."""
         self.made += 1
-        if len(self._kept) >= self._most:
-            self._kept.clear()
+        if len(self._kept) >= self._most or self._listed >= self._most_listed:
+            self._clear()
         self._kept[key] = judged
+        self._listed += len(wanted.requests)
 
     def of(self, plugins: pipeline.Pipeline) -> "Judgements":
         """Return what these plug-ins have found; others begin anew."""
         if self._by is None or self._by.filters is not plugins.filters:
-            self._kept.clear()
+            self._clear()
             self._by = dataclasses.replace(plugins)
         return self
 
@@ -104,6 +110,10 @@ class Judgements:
         if fresh:
             self._kept[key] = dataclasses.replace(judged, changes=self.changes.count)
         return True
+
+    def _clear(self) -> None:
+        self._kept.clear()
+        self._listed = 0
 
 
 class Looks:
@@ -232,7 +242,7 @@ class Looks:
             passing=np.packbits(passes),
             refusing=tuple(sorted(refusing)),
         )
-        self._judgements.put(key, judged)
+        self._judgements.put(key, judged, asked.pod.requirements)
         return judged
 
 

@@ -1,8 +1,15 @@
 """What a pod asks for: one object for all pods that ask for the same."""
 
+from collections.abc import Callable
+from typing import Final
+
 import msgspec
 
 from api.koordinator.metadata import qos
+from domain import short_memo
+
+_LONGEST_TEXTS: Final = 8 << 10
+"""Characters of what plug-ins read of a pod that is remembered."""
 
 Pairs = tuple[tuple[str, int], ...]
 """Amounts as sorted pairs: smaller than a dict, comparable and hashable."""
@@ -53,3 +60,17 @@ class PodRequirements(msgspec.Struct, frozen=True, weakref=True, cache_hash=True
         pairs = qos.TRANSLATION[qos.Band.BATCH].items()
         amounts = ((native, asked.get(batch) or asked.get(native, 0)) for native, batch in pairs)
         return tuple((name, value) for name, value in amounts if value > 0)
+
+    @staticmethod
+    def remembered(most: int) -> Callable[[short_memo.Function], short_memo.Function]:
+        """Keep what follows from what pods ask for: where that is long, until they are gone."""
+        return short_memo.remembered(most, _is_short, weakly=True)
+
+
+def _is_short(wanted: PodRequirements) -> bool:
+    listed = (wanted.requests, wanted.limits, wanted.sequential, wanted.host_ports)
+    if not all(map(short_memo.are_few, listed)):
+        return False
+    texts = [wanted.scaling_factors, wanted.seconds_after_scheduled]
+    texts += [wanted.seconds_after_initialized, *(text for _, text in wanted.inputs)]
+    return sum(map(len, texts)) <= _LONGEST_TEXTS

@@ -6,7 +6,6 @@ cost of a look at a quota follows the number of different requests, not the numb
 
 import bisect
 import enum
-import functools
 import heapq
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
@@ -14,6 +13,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from domain import short_memo
 from domain.quota import model
 from domain.quota import placement as placements
 from domain.quota.waiting import room
@@ -254,6 +254,6 @@ class Queue:
             del self._bound[pod.priority]
 
 
-@functools.lru_cache(maxsize=4096)
+@short_memo.remembered(4096)
 def _asks(requests: tuple[tuple[str, int], ...]) -> Mapping[str, int]:
     return MappingProxyType({**dict(requests), model.PODS: 1})

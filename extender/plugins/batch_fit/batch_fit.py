@@ -1,6 +1,5 @@
 """Let batch work onto a node only as far as the node may lend."""
 
-import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,7 +8,7 @@ import numpy as np
 
 from api import names
 from api.wire import quantity
-from domain import wording
+from domain import short_memo, wording
 from domain.lending import colocation
 from extender.framework import verdicts, views
 
@@ -168,7 +167,7 @@ def _shown(balance: _Balance) -> dict[str, Any]:
     }
 
 
-@functools.lru_cache(maxsize=8192)
+@views.PodRequirements.remembered(8192)
 def _taken(requirements: views.PodRequirements) -> tuple[int, ...]:
     """Return what a pod holds firmly and what it borrows, of one resource after another."""
     holds = colocation.holds_requests(requirements.band)
@@ -180,7 +179,7 @@ def _taken(requirements: views.PodRequirements) -> tuple[int, ...]:
     return tuple(found)
 
 
-@functools.lru_cache(maxsize=1024)
+@short_memo.remembered(1024)
 def _published(allocatable: views.Pairs) -> tuple[int, ...]:
     """Return what a node's status publishes of each resource, found once for nodes alike."""
     return tuple([_amount(allocatable, batch) for _, batch in _LENT])

@@ -1,6 +1,5 @@
 """StateTracker: what is free of the devices of every node, as columns and as a value."""
 
-import functools
 import operator
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
@@ -172,7 +171,7 @@ class Tracker:
         return counted
 
 
-@functools.lru_cache(maxsize=4096)
+@views.PodRequirements.remembered(4096)
 def class_of(requirements: views.PodRequirements) -> classes.Class:
     """Return the class of tasks that a pod belongs to."""
     found = allocation.wanted(requirements, scored=True)

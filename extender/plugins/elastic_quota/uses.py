@@ -1,7 +1,5 @@
 """What a pod means to its quota, read once for pods that are alike."""
 
-import functools
-
 import msgspec
 
 from api import names
@@ -19,7 +17,7 @@ class Counted(msgspec.Struct, frozen=True, cache_hash=True):
     after: model.PodUse
 
 
-@functools.lru_cache(maxsize=8192)
+@views.PodRequirements.remembered(8192)
 def waiting(requirements: views.PodRequirements, namespace: str) -> model.PodUse:
     """Return the use of a pod without a node: it is requested, not used."""
     inputs = dict(requirements.inputs)
@@ -33,14 +31,14 @@ def waiting(requirements: views.PodRequirements, namespace: str) -> model.PodUse
     )
 
 
-@functools.lru_cache(maxsize=8192)
+@views.PodRequirements.remembered(8192)
 def firm(requirements: views.PodRequirements, namespace: str) -> Counted:
     """Return how a bound or assumed pod counts: as requested and as used."""
     use = waiting(requirements, namespace)
     return Counted(None, msgspec.structs.replace(use, assigned=True))
 
 
-@functools.lru_cache(maxsize=8192)
+@views.PodRequirements.remembered(8192)
 def nominated(requirements: views.PodRequirements, namespace: str) -> Counted:
     """Return how a nomination counts: as used, since the pod it is for is requested by itself."""
     use = waiting(requirements, namespace)

@@ -1,14 +1,12 @@
 """What a pod is expected to use, and from when on its node's report shows it."""
 
-import functools
-
 from api.koordinator.metadata.qos import Band
 from domain.usage import load
 from extender.framework import views
 from extender.plugins.load_aware import thresholds
 
 _REMEMBERED = 8192
-"""Requirements whose estimate is kept; each holds texts of a few kilobytes at most."""
+"""Requirements whose estimate is kept."""
 
 
 class Estimator:
@@ -22,7 +20,7 @@ class Estimator:
             or arguments.seconds_after_initialized
             or arguments.customizable
         )
-        self.estimate = functools.lru_cache(maxsize=_REMEMBERED)(self._estimate)
+        self.estimate = views.PodRequirements.remembered(_REMEMBERED)(self._estimate)
 
     def _estimate(self, requirements: views.PodRequirements) -> load.Vector:
         factors = dict(self._arguments.factors)

@@ -55,7 +55,7 @@ class Wanted(msgspec.Struct, frozen=True):
         return self.preferred in BOUND and self.cpu > 0
 
 
-@functools.lru_cache(maxsize=4096)
+@views.PodRequirements.remembered(4096)
 def wanted(requirements: views.PodRequirements, default: str) -> Wanted | verdicts.Status | None:
     """Read what a pod wants; None: it requests nothing."""
     if not requirements.requests:

@@ -4,7 +4,6 @@ Of every configured resource a node has two figures: what it offers, and what it
 (millicores) and memory (bytes) are counted as NonZeroRequested of kube-scheduler's NodeInfo.
 """
 
-import functools
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -113,7 +112,7 @@ def _score(strategy: str, asked: verdicts.Column, offered: verdicts.Column) -> v
     return score
 
 
-@functools.lru_cache(maxsize=8192)
+@views.PodRequirements.remembered(8192)
 def _requested(requirements: views.PodRequirements, resources: tuple[str, ...]) -> tuple[int, ...]:
     """Return what a pod on a node requests of some resources."""
     cpu, memory = requirements.nonzero

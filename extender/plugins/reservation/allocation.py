@@ -1,6 +1,5 @@
 """What a pod says about Reservations, which one it was given, and how that is recorded on it."""
 
-import functools
 from collections.abc import Mapping
 from typing import Final
 
@@ -39,7 +38,7 @@ class Used(msgspec.Struct, frozen=True, gc=False):
         return views.reservation_claim(self.uid)
 
 
-@functools.lru_cache(maxsize=4096)
+@views.PodRequirements.remembered(4096)
 def wishes(requirements: views.PodRequirements) -> matching.Wishes | verdicts.Status:
     """Return what a pod says about Reservations, or the refusal of one that cannot be read."""
     inputs = dict(requirements.inputs)

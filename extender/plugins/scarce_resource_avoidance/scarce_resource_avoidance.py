@@ -3,7 +3,6 @@
 Nodes that offer the same kinds of resources score alike, so each kind of node is judged once.
 """
 
-import functools
 import hashlib
 from collections.abc import Iterable
 from typing import Any, Final
@@ -11,6 +10,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from domain import short_memo
 from domain.scoring import node_resources
 from extender.framework import verdicts, views
 
@@ -86,7 +86,7 @@ class ScarceResourceAvoidance:
         return {"offered": sorted(found.resources), "scarce": sorted(scarce)}
 
 
-@functools.lru_cache(maxsize=4096)
+@short_memo.remembered(4096)
 def _offered(names: tuple[str, ...]) -> Offered:
     """Return the resources that pods may request, the same object for nodes that are alike."""
     return Offered(
@@ -94,7 +94,7 @@ def _offered(names: tuple[str, ...]) -> Offered:
     )
 
 
-@functools.lru_cache(maxsize=4096)
+@short_memo.remembered(4096)
 def _digest(resources: frozenset[str]) -> int:
     text = "\n".join(sorted(resources)).encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big", signed=True)

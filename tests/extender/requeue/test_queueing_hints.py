@@ -248,3 +248,16 @@ def test_victims_have_left_when_none_is_on_the_node_any_more(picture, make):
     assert list(queueing_hints.freed(waits, picture.cluster)) == []
     picture.add(make.pod("w", node="n", phase="Succeeded"))
     assert list(queueing_hints.freed(waits, picture.cluster)) == [("default/p", "uid-p", "n")]
+
+
+def test_little_is_kept_of_waiting_pods_that_ask_for_thousands_of_resources(picture, make):
+    picture.add(make.node("n", **{"kubernetes.io/batch-cpu": "0"}))
+    judgements = queueing_hints.Judgements(queueing_hints.Changes(), most_listed=5000)
+    for number in range(20):
+        requests = {f"example.com/{at}": "1" for at in range(999)}
+        requests["kubernetes.io/batch-cpu"] = f"{number + 1}"
+        pod = make.pod("p", band="koord-batch", requests=requests)
+        (waiter,) = _waiting(picture, pod)
+        _looks(picture, judgements).node_for(waiter)
+    assert judgements.made == 20
+    assert len(judgements) <= 5
