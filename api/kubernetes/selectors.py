@@ -7,6 +7,9 @@ from typing import Any, Final, Protocol
 from api.kubernetes import core
 
 _INTEGER: Final = re.compile("[+-]?[0-9]{1,64}")
+_NEED_LABEL: Final = ("In", "Exists")
+_MOST_COMPARED: Final = 16
+"""Requirements of a selector that are compared one after the other."""
 
 
 class SelectorError(ValueError):
@@ -33,6 +36,8 @@ def matches(selector: Mapping[str, Any] | _LabelSelector | None, labels: Mapping
     """Tell whether labels satisfy a selector: none matches nothing, an empty one everything."""
     if selector is None:
         return False
+    if type(selector) is _Indexed:
+        return selector.matches(labels)
     if isinstance(selector, Mapping):
         pairs = selector.get("matchLabels") or {}
         requirements = [
@@ -52,28 +57,65 @@ def matches(selector: Mapping[str, Any] | _LabelSelector | None, labels: Mapping
     return True
 
 
-def prepared(selector: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """Return a selector that matches the same in time that does not follow how many values it has.
+class _Indexed(dict[str, Any]):
+    """A selector with many requirements, of which only those that labels concern are looked at."""
 
-    The API server bounds them by the size of the object alone, and many pods are compared with one.
-    What does not have the shape of a selector is returned as it is.
+    def __init__(self, written: Mapping[str, Any], merged: Sequence[Mapping[str, Any]]) -> None:
+        super().__init__(written)
+        self._by_key: dict[str, list[Mapping[str, Any]]] = {}
+        for one in merged:
+            self._by_key.setdefault(one["key"], []).append(one)
+        self._needed = frozenset(one["key"] for one in merged if one["operator"] in _NEED_LABEL)
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Tell whether labels satisfy the selector."""
+        if len(self._needed) > len(labels) or not all(key in labels for key in self._needed):
+            return False
+        pairs = self.get("matchLabels") or {}
+        return all(labels.get(key) == value for key, value in pairs.items()) and all(
+            satisfied(labels.get(key), one["operator"], one["values"])
+            for key in min(labels, self._by_key, key=len)
+            for one in self._by_key.get(key, ())
+        )
+
+
+def prepared(selector: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return a selector that matches the same in time that does not follow how long it is.
+
+    The API server bounds requirements and their values by the size of the object alone, and many
+    pods are compared with one selector. What does not have the shape of one is returned as it is.
     """
     written = selector.get("matchExpressions") if selector else None
-    if not isinstance(written, list) or not all(map(_has_texts, written)):
+    if selector is None or not isinstance(written, list) or not all(map(_is_plain, written)):
         return selector
-    return {
-        **(selector or {}),
-        "matchExpressions": [
-            {**one, "values": frozenset(one["values"])}
-            if one.get("operator") in ("In", "NotIn") and one.get("values")
-            else one
-            for one in written
-        ],
-    }
+    merged = _merged(written)
+    found = {**selector, "matchExpressions": merged}
+    return found if len(merged) <= _MOST_COMPARED else _Indexed(found, merged)
 
 
-def _has_texts(expression: object) -> bool:
-    if not isinstance(expression, dict):
+def _merged(written: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return requirements with their values as sets, of each key and operator one."""
+    found: dict[tuple[str, str], frozenset[str]] = {}
+    excluded: dict[str, set[str]] = {}
+    for one in written:
+        key, operator, values = one["key"], one["operator"], one.get("values") or ()
+        if operator == "NotIn":
+            excluded.setdefault(key, set()).update(values)
+        kept = found.setdefault((key, operator), frozenset(values))
+        if operator == "In":
+            found[key, operator] = kept.intersection(values)
+    for key, values in excluded.items():
+        found[key, "NotIn"] = frozenset(values)
+    return [
+        {"key": key, "operator": operator, "values": values}
+        for (key, operator), values in found.items()
+    ]
+
+
+def _is_plain(expression: object) -> bool:
+    if not isinstance(expression, dict) or not isinstance(expression.get("key"), str):
+        return False
+    if expression.get("operator") not in (*_NEED_LABEL, "NotIn", "DoesNotExist"):
         return False
     values = expression.get("values") or []
     return isinstance(values, list) and all(isinstance(one, str) for one in values)

@@ -115,7 +115,7 @@ class Recommendations:
     def _observe(self, raw: Mapping[str, Any], namespace: str) -> recommendation.Seen:
         matched, reports = 0, {}
         try:
-            wanted = recommendation.target(raw)
+            concerns = recommendation.choice(recommendation.target(raw))
         except ValueError:
             return recommendation.Seen(raw, 0, {}, self._clock.now())
         # Pods of one template share where they come from, so there are few answers.
@@ -126,7 +126,7 @@ class Recommendations:
             found = meant.get(id(pod.origin))
             if found is None:
                 owners = recommendation.chain(pod.origin, lambda one: self._owner(namespace, one))
-                found = recommendation.concerns(wanted, pod.origin, owners)
+                found = concerns(pod.origin, owners)
                 meant[id(pod.origin)] = found
             if not found:
                 continue

@@ -86,17 +86,20 @@ def chain(
     return found
 
 
-def concerns(
-    wanted: analysis.Target, origin: origins.Origin, owners: Iterable[origins.Owner]
-) -> bool:
-    """Whether a pod is one of those that a recommendation is about."""
+def choice(wanted: analysis.Target) -> Callable[[origins.Origin, Iterable[origins.Owner]], bool]:
+    """Return what tells of a pod whether it is one of those that a recommendation is about."""
     if wanted.type == "podSelector":
-        return selectors.matches(wanted.pod_selector, origin.labels)
+        written = wanted.pod_selector
+        selector = written and selectors.prepared(written.model_dump(mode="json", by_alias=True))
+        return lambda origin, _: selectors.matches(selector, origin.labels)
     named = wanted.workload
-    return named is not None and any(
-        (owner.kind, owner.name) == (named.kind, named.name)
-        and named.api_version in ("", owner.api_version)
-        for owner in owners
+    return lambda _, owners: (
+        named is not None
+        and any(
+            (owner.kind, owner.name) == (named.kind, named.name)
+            and named.api_version in ("", owner.api_version)
+            for owner in owners
+        )
     )
 
 

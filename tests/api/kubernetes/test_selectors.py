@@ -2,6 +2,8 @@
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from api.kubernetes import core, meta, selectors
 from api.wire import base
@@ -52,11 +54,57 @@ def test_prepared_selectors_match_alike(selector, expected):
     assert selectors.matches(selectors.prepared(selector), LABELS) is expected
 
 
+EXPRESSIONS = st.builds(
+    lambda key, operator, values: {"key": key, "operator": operator, "values": values},
+    st.sampled_from("abc"),
+    st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist"]),
+    st.lists(st.sampled_from("xyz"), min_size=1, max_size=3),
+)
+
+
+@given(
+    st.lists(EXPRESSIONS, max_size=4),
+    st.dictionaries(st.sampled_from("abcd"), st.sampled_from("xyz")),
+    st.dictionaries(st.sampled_from("ad"), st.sampled_from("xyz"), max_size=1),
+    st.integers(0, 20),
+)
+def test_long_selectors_match_alike(expressions, labels, pairs, more):
+    absent = [{"key": f"k{at}", "operator": "DoesNotExist"} for at in range(more)]
+    selector = {"matchLabels": pairs, "matchExpressions": [*expressions, *absent]}
+    assert selectors.matches(selectors.prepared(selector), labels) is selectors.matches(
+        selector, labels
+    )
+
+
+class Counted(dict):
+    """Labels that count how often they are looked at."""
+
+    looks = 0
+
+    def get(self, key, default=None):
+        self.looks += 1
+        return super().get(key, default)
+
+    def __contains__(self, key):
+        self.looks += 1
+        return super().__contains__(key)
+
+
+@pytest.mark.parametrize("operator", ["In", "NotIn", "Exists", "DoesNotExist"])
+def test_thousands_of_requirements_are_not_looked_at_for_each_pod(operator):
+    written = [{"key": f"k{at}", "operator": operator, "values": ["x"]} for at in range(5000)]
+    read, labels = selectors.prepared({"matchExpressions": written}), Counted(LABELS)
+    assert selectors.matches(read, labels) is (operator in ("NotIn", "DoesNotExist"))
+    assert labels.looks <= len(LABELS)
+
+
 @pytest.mark.parametrize(
     "odd",
     [
         {"matchExpressions": "x"},
         {"matchExpressions": [1]},
+        {"matchExpressions": [{"operator": "Exists"}]},
+        {"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]},
         {"matchExpressions": [{"key": "a", "operator": "In", "values": [[]]}]},
         {"matchExpressions": [{"key": "a", "operator": "In", "values": "web"}]},
     ],

@@ -13,6 +13,7 @@ from manager.model import origins
 from manager.recommendation import learned as recommended
 from manager.recommendation import plan as recommendation
 from manager.reconcile import actions
+from tests import processor_time
 
 NOW = 1.75e9
 MINUTE, DAY = 60.0, 86_400.0
@@ -266,7 +267,7 @@ def test_pods_of_a_workload_are_found_by_their_owners(owner, kind, version, expe
     named = {"kind": kind, "name": "web", "apiVersion": version}
     wanted = recommendation.target(raw({"type": "workload", "workload": named}))
     found = recommendation.chain(origin, OWNERS.get)
-    assert recommendation.concerns(wanted, origin, found) is expected
+    assert recommendation.choice(wanted)(origin, found) is expected
 
 
 def test_pods_are_found_by_their_labels():
@@ -274,4 +275,18 @@ def test_pods_are_found_by_their_labels():
     wanted = recommendation.target(raw({"type": "podSelector", "podSelector": selector}))
     for labels, expected in (({"app": "web", "x": "y"}, True), ({"app": "db"}, False)):
         origin = origins.Origin(labels, None, ())
-        assert recommendation.concerns(wanted, origin, []) is expected
+        assert recommendation.choice(wanted)(origin, []) is expected
+
+
+def test_a_selector_of_thousands_of_values_holds_no_reconcile_up():
+    values = [f"value-{number:06}" for number in range(5000, 105_000)]
+    expressions = [
+        {"key": "app", "operator": "NotIn", "values": values[at : at + 1000]}
+        for at in range(0, len(values), 1000)
+    ]
+    selector = {"matchExpressions": expressions}
+    wanted = recommendation.target(raw({"type": "podSelector", "podSelector": selector}))
+    found = [origins.Origin({"app": f"value-{at:06}"}, None, ()) for at in range(1000)]
+    with processor_time.below(0.2):
+        concerns = recommendation.choice(wanted)
+        assert all(concerns(one, []) for one in found)
