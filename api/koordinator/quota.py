@@ -17,6 +17,8 @@ from api.wire import base, quantity
 
 _RATIO_PATTERN: Final = r"^(0*\.[0-9]*[1-9][0-9]*|0*1(\.0*)?)$"
 _RATIO: Final = re.compile(_RATIO_PATTERN, re.ASCII)
+_MOST_RESOURCES: Final = 512
+"""Resources of a quota; all of them are looked at whenever anything about the quota changes."""
 _LONGEST_RATIO: Final = 64
 """Characters; trying the pattern on a text takes time by the square of its length."""
 
@@ -32,14 +34,17 @@ def _guaranteed_is_allowed(*ceilings: str) -> pydantic.ConfigDict:
     return pydantic.ConfigDict(json_schema_extra={"x-kubernetes-validations": [rule]})
 
 
+_Listed = Annotated[base.ResourceList, Field(max_length=_MOST_RESOURCES)]
+
+
 class PlainSpec(base.Model):
     """What a quota guarantees and allows."""
 
     model_config = _guaranteed_is_allowed("max")
 
-    min: base.ResourceList = Field(default={})
+    min: _Listed = Field(default={})
     """Amounts that are guaranteed."""
-    max: base.ResourceList = Field(default={})
+    max: _Listed = Field(default={})
     """Amounts that are never exceeded."""
 
 
@@ -77,7 +82,7 @@ class ShortSpec(PlainSpec):
 
     model_config = _guaranteed_is_allowed("max", "hard")
 
-    hard: base.ResourceList = Field(default={})
+    hard: _Listed = Field(default={})
     """Ceiling; the smaller of hard and max counts."""
     priority: base.Int32 = 0
     """Who borrows idle resources first; larger goes before smaller."""

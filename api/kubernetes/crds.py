@@ -41,6 +41,7 @@ _KEPT: tuple[str, ...] = (
     "maxLength",
     "minItems",
     "maxItems",
+    "maxProperties",
     "minProperties",
     "nullable",
     "required",

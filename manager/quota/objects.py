@@ -13,9 +13,11 @@ from api import names
 from api.koordinator import quota as quotas
 from api.kubernetes import core
 from api.wire import base, durations
+from domain import short_memo
 from domain.pods import resources as amounts
 from domain.quota import placement
 from domain.quota.model import PodUse
+from domain.scoring import terms
 from kube.informers import store
 
 Pairs = tuple[tuple[str, int], ...]
@@ -33,6 +35,8 @@ STATUS_ANNOTATIONS: Final = (
 )
 """Annotations of an ElasticQuota that hold figures; everything else on it belongs to its author."""
 _MOST_SHAPES: Final = 4096
+_MOST_VALUES: Final = 256
+"""Values of the node affinity of a pod that is remembered after it is gone."""
 _LONGEST_WARNING: Final = 200
 
 
@@ -113,7 +117,9 @@ class Shapes:
         self._kept: dict[tuple[Any, ...], tuple[Any, ...]] = {}
 
     def shared(self, value: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the one object for all equal values."""
+        """Return the one object for all equal values, unless they are longer than real ones."""
+        if not short_memo.are_few(value):
+            return value
         if len(self._kept) >= _MOST_SHAPES:
             self._kept.clear()
         return self._kept.setdefault(value, value)
@@ -121,7 +127,10 @@ class Shapes:
     def _requires(self, spec: core.PodSpec) -> placement.Requirements:
         """Return what a pod requires of nodes; what cannot be read is taken for nothing."""
         try:
-            found = self.shared((placement.requirements(spec),))[0]
+            read = placement.requirements(spec)
+            if not _are_usual(spec):
+                return read
+            found = self.shared((read,))[0]
         except store.UNREADABLE:
             return placement.NONE
         assert isinstance(found, placement.Requirements)
@@ -161,6 +170,15 @@ class Shapes:
             told=_told(raw.status),
             resource_version=metadata.resource_version,
         )
+
+
+def _are_usual(spec: core.PodSpec) -> bool:
+    """Whether a pod requires no more of nodes than real ones do."""
+    most = short_memo.MOST_LISTED
+    of_nodes = (spec.affinity or {}).get("nodeAffinity") or {}
+    if not (short_memo.are_few(spec.node_selector) and short_memo.are_few(spec.tolerations)):
+        return False
+    return not terms.exceeds(of_nodes, most, _MOST_VALUES)
 
 
 def _pinned(metadata: core.ObjectMeta) -> bool:

@@ -1,5 +1,6 @@
 """The root quota that a profile keeps as large as a group of nodes."""
 
+import collections
 import dataclasses
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
@@ -22,6 +23,7 @@ UNREADABLE: Final[event_reasons.Reason] = "ProfileUnreadable"
 UNBOUNDED: Final = (2**63 - 1) // 2000
 """What stands for no limit in a quota of the reference."""
 _DEFAULT_KEYS: Final = (names.CPU, names.MEMORY)
+_MOST_RESOURCES: Final = 256
 _OFFSET, _PRIME, _WORD = 0xCBF29CE484222325, 0x100000001B3, 2**64
 
 
@@ -166,7 +168,10 @@ def _keys(annotations: Mapping[str, str]) -> tuple[tuple[str, ...], str]:
 
 
 def summed(wanted: Profile, spec: quota.ProfileSpec, nodes: Iterable[Node]) -> Sums:
-    """Add up what the nodes of a profile offer, and what of it no pod can be placed on."""
+    """Add up what the nodes of a profile offer, and what of it no pod can be placed on.
+
+    One node may offer thousands of resources, more than a quota takes: those of most nodes count.
+    """
     total: dict[str, int] = {}
     closed: dict[str, int] = {}
     chosen = [one for one in nodes if selectors.matches(spec.node_selector, one.labels)]
@@ -175,9 +180,16 @@ def summed(wanted: Profile, spec: quota.ProfileSpec, nodes: Iterable[Node]) -> S
             total[resource] = total.get(resource, 0) + amount
             if not node.schedulable:
                 closed[resource] = closed.get(resource, 0) + amount
+    keys, doubt = _keys(wanted.annotations)
+    if len(total) > _MOST_RESOURCES:
+        often = collections.Counter(resource for node in chosen for resource in node.offered)
+        order = sorted(
+            total, key=lambda resource: (resource not in keys, -often[resource], resource)
+        )
+        total = {resource: total[resource] for resource in order[:_MOST_RESOURCES]}
+        closed = {resource: amount for resource, amount in closed.items() if resource in total}
     if wanted.ratio != 1:
         total, closed = _scaled(total, wanted.ratio), _scaled(closed, wanted.ratio)
-    keys, doubt = _keys(wanted.annotations)
     shut = sum(not node.schedulable for node in chosen)
     return Sums(total, closed, len(chosen), shut, keys, doubt)
 

@@ -133,6 +133,13 @@ def test_bad_amounts_are_named():
         quota.read_elastic_quota(builders.a_quota(minimum={"cpu": "x"}))
 
 
+@pytest.mark.parametrize("side", ["minimum", "maximum"])
+def test_a_quota_of_more_resources_than_there_are_is_refused(side):
+    named = {f"example.com/{at}": "1" for at in range(513)}
+    with pytest.raises(base.ReadError, match=r"at most 512 items"):
+        quota.read_elastic_quota(builders.a_quota(**{side: named}))
+
+
 def test_the_sample_profile(manifests):
     profile = quota.read_elastic_quota_profile(
         manifests["002-elasticquotaprofile-gpu-quota-profile"]

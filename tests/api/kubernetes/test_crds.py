@@ -23,8 +23,8 @@ SCHEMAS = [
 ]
 ALLOWED = {
     "description", "type", "format", "enum", "pattern", "minimum", "maximum", "minLength",
-    "maxLength", "minItems", "maxItems", "minProperties", "nullable", "required", "default",
-    "properties", "items", "additionalProperties", "x-kubernetes-int-or-string",
+    "maxLength", "minItems", "maxItems", "minProperties", "maxProperties", "nullable", "required",
+    "default", "properties", "items", "additionalProperties", "x-kubernetes-int-or-string",
     "x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations", "x-kubernetes-map-type",
 }  # fmt: skip
 

@@ -193,3 +193,14 @@ def test_why_a_quota_is_not_kept_and_that_no_node_is_selected() -> None:
     assert (said["Ready"]["reason"], said["Ready"]["message"]) == failure
     assert said["NodesSelected"]["reason"] == "NoNodesSelected"
     assert [one.reason for one in told if one.warning] == ["NoNodesSelected", "CreateQuotaFailed"]
+
+
+def test_one_node_with_thousands_of_resources_keeps_no_quota_from_following():
+    odd = node(1, 1, **{f"a.example.com/{at}": 1 for at in range(10_000)})
+    found = profile()
+    nodes = [node(10, 40, **{"nvidia.com/gpu": 8}), node(6, 24, **{"nvidia.com/gpu": 8}), odd]
+    sums = quota_profile.summed(found, found.spec, nodes)
+    assert len(sums.total) == 256
+    assert sums.total["cpu"] == 17_000
+    assert sums.total["nvidia.com/gpu"] == 16
+    assert sums.closed.keys() <= sums.total.keys()
