@@ -5,7 +5,7 @@ a selector with `matchLabels` is compared with those few that have the label.
 """
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from descheduler.model import podinfo
@@ -38,14 +38,20 @@ class Alike:
 
     def selected(self, selector: terms.Selector) -> Iterator[podinfo.Pod]:
         """Yield the pods that a selector selects."""
+        for groups in self._candidates(selector):
+            for group in groups:
+                if selector.matches(group[0].labels):
+                    yield from group
+
+    def looks(self, selector: terms.Selector) -> int:
+        """Return with how many groups a selector is compared."""
+        return sum(map(len, self._candidates(selector)))
+
+    def _candidates(self, selector: terms.Selector) -> Iterable[Collection[list[podinfo.Pod]]]:
         pairs = _pairs(selector)
         if pairs is None:
-            groups: Iterable[list[podinfo.Pod]] = self._groups.values()
-        else:
-            groups = (group for pair in pairs for group in self._having.get(pair, ()))
-        for group in groups:
-            if selector.matches(group[0].labels):
-                yield from group
+            return (self._groups.values(),)
+        return (self._having.get(pair, ()) for pair in pairs)
 
 
 class BySelector(Generic[T]):

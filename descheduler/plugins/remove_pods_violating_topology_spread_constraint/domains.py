@@ -41,6 +41,11 @@ class Domains:
             self._sizes[domain] = self._sizes.get(domain, 0) + 1
 
     @property
+    def size(self) -> int:
+        """Return how many pods are counted."""
+        return len(self._counted)
+
+    @property
     def least(self) -> int:
         """Return how many pods the emptiest domain has."""
         if len(self._sizes) < len(self._places.names):

@@ -5,6 +5,7 @@ import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from api.kubernetes import core
 from descheduler.configuration.arguments import compliance
 from descheduler.framework import protocols
 from descheduler.framework.nodes import candidates
@@ -14,8 +15,13 @@ from descheduler.plugins.remove_pods_violating_topology_spread_constraint import
     constraints,
     domains,
 )
+from domain.scoring import terms
 
 NAME: Final = "RemovePodsViolatingTopologySpreadConstraint"
+_MOST_LOOKS: Final = 1 << 19
+"""Looks at nodes and pods of one namespace for the constraints of its pods."""
+_MOST_BY_POD: Final = 64
+"""The same for each of its pods, where there are many."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -32,6 +38,10 @@ class _Namespace:
     """The constraints that pods ask for."""
     done: set[str]
     """Uids of the pods that were suggested or have to stay."""
+
+
+_Counting = tuple[str, terms.NodeRequirements | None, tuple[core.Toleration, ...] | None]
+"""Topology key, and what nodes must be like to count for a constraint."""
 
 
 class _Asked:
@@ -85,18 +95,12 @@ class RemovePodsViolatingTopologySpreadConstraint:
 
     def _namespaces(self, view: protocols.View) -> Iterator[_Namespace]:
         """Yield the namespaces in which a constraint is violated."""
-        known: dict[tuple[object, ...], domains.Places] = {}
+        known: dict[_Counting, domains.Places] = {}
         nodes = {node.name: node for node in view.nodes}
         rows = view.fit.rows(list(nodes))
         for pods in self._pods(view):
             asked = _Asked(self._arguments.constraints)
-            alike = pods_alike.Alike(pods)
-            counted = []
-            for one in asked.by(pods):
-                key = one.topology_key, one.nodes, one.tolerations
-                if key not in known:
-                    known[key] = domains.places(one, view.picture.nodes)
-                counted.append(domains.Domains(one, known[key], alike))
+            counted = _counted(asked.by(pods), pods, view.picture.nodes, known)
             if any(one.is_violated for one in counted):
                 yield _Namespace(view, nodes, rows, counted, asked, set())
 
@@ -184,6 +188,37 @@ def _order(counted: domains.Domains) -> tuple[object, ...]:
     """Return what constraints are sorted by: hard ones first."""
     one = counted.constraint
     return not one.is_hard, one.topology_key, one.max_skew, repr(one)
+
+
+def _counted(
+    asked: Iterable[constraints.Constraint],
+    pods: Sequence[podinfo.Pod],
+    nodes: Mapping[str, nodeinfo.Node],
+    known: dict[_Counting, domains.Places],
+) -> Sequence[domains.Domains]:
+    """Count the pods of a namespace for each constraint; for none where that is too much.
+
+    Pods share constraints. Where each has one of its own, the effort is their square, or their
+    number times that of nodes, so they stay where they are.
+    """
+    if len(known) * len(nodes) > _MOST_LOOKS:
+        known.clear()
+    left = max(_MOST_LOOKS, _MOST_BY_POD * len(pods))
+    alike, counted = pods_alike.Alike(pods), list[domains.Domains]()
+    for one in asked:
+        key = _counting(one)
+        if key not in known:
+            known[key] = domains.places(one, nodes)
+            left -= len(nodes)
+        counted.append(domains.Domains(one, known[key], alike))
+        left -= counted[-1].size + alike.looks(one.selector)
+        if left < 0:
+            return ()
+    return counted
+
+
+def _counting(one: constraints.Constraint) -> _Counting:
+    return one.topology_key, one.nodes, one.tolerations
 
 
 def _reason(one: domains.Domains) -> str:

@@ -290,3 +290,30 @@ def test_thousands_of_constraints_of_one_pod_are_not_counted_and_hold_no_round_u
     hostile = pods("n0", 3, *many, name="hostile")
     with processor_time.below(0.3):
         assert suggested(nodes, [*web, *hostile]) == []
+
+
+def absent(label: str) -> dict[str, Any]:
+    """Node affinity to all nodes without a label."""
+    one = {"key": label, "operator": "DoesNotExist"}
+    required = {"nodeSelectorTerms": [{"matchExpressions": [one]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+
+
+@pytest.mark.parametrize("kind", ["nodes", "skews", "selectors"])
+def test_pods_with_a_constraint_of_their_own_each_stay_and_hold_no_round_up(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plugin_module, "_MOST_LOOKS", 2000)
+    nodes = [node(f"n{at}", str(at % 2)) for at in range(30)]
+    hostile, other = list[podinfo.Pod](), {"key": "app", "operator": "NotIn"}
+    for at in range(100):
+        by_label = {"matchExpressions": [{**other, "values": [f"x{at}"]}]}
+        fields, one = {
+            "nodes": ({"affinity": absent(f"k{at}")}, spread()),
+            "skews": ({}, spread(skew=1 + at)),
+            "selectors": ({"labels": {**WEB, "x": f"{at}"}}, spread(labelSelector=by_label)),
+        }[kind]
+        hostile += pods("n0", 1, one, name=f"odd/p{at}-", **fields)
+    assert len(suggested(nodes, pods("n0", 3))) == 1
+    found = suggested(nodes, [*pods("n0", 3), *hostile])
+    assert [one.pod.namespace for one in found] == ["default"]
