@@ -1,6 +1,5 @@
 """Gangs: the gangs of the cluster with their members, and the plans that are in force."""
 
-import functools
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -171,7 +170,7 @@ def declared(
     return _declared(wanted, namespace, defaults) if wanted.is_member else None
 
 
-@functools.lru_cache(maxsize=4096)
+@views.PodRequirements.remembered(4096)
 def _declared(
     wanted: views.PodRequirements, namespace: str, defaults: declaration.Defaults
 ) -> declaration.Gang | None:

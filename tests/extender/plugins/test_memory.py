@@ -6,10 +6,12 @@ import pytest
 
 from api.koordinator.metadata import qos
 from domain.cpus import cpu_accumulator
+from domain.gangs import declaration
 from domain.quota.waiting import queue
 from domain.usage import load
 from extender.framework import views
 from extender.plugins.batch_fit import batch_fit
+from extender.plugins.coscheduling import tracker as gangs
 from extender.plugins.device_share import tracker as devices
 from extender.plugins.elastic_quota import uses
 from extender.plugins.load_aware import estimation
@@ -52,6 +54,7 @@ READ = {
     "its place in a queue": lambda asked: line_pod(asked).asks,
     "its class of devices": devices.class_of,
     "its wish for CPUs": lambda asked: numa.wanted(asked, UNBOUND),
+    "its gang": lambda asked: gangs.declared(asked, "default", declaration.Defaults()),
     "its wish for Reservations": reservations.wishes,
     "what a node offers": lambda asked: BATCH.node(node(offered=asked.requests)),
     "what is scarce on a node": lambda asked: SCARCE.node(node(offered=asked.requests)),
@@ -62,7 +65,7 @@ READ = {
 def test_nothing_is_kept_of_long_requests(read):
     def feed(number):
         requests = tuple(sorted((f"example.com/{number}-{at}", 1) for at in range(3000)))
-        read(views.PodRequirements(requests, (), qos.Band.PROD))
+        read(views.PodRequirements(requests, (), qos.Band.PROD, is_member=True))
 
     feed(0)
     tracemalloc.start()
