@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 from descheduler.model import picture, podinfo
 
+_MOST_KEYS: Final = 256
+"""Resources of which zeros are told as well: a node may offer thousands that no pod requests."""
 _MOST: Final = 1 << 62
 """Largest sum."""
 
@@ -32,6 +34,9 @@ def requested(seen: picture.Picture) -> Requested:
 
 def _summed(seen: picture.Picture) -> Requested:
     keys = sorted({key for node in seen.nodes.values() for key in node.allocatable})
+    if len(keys) > _MOST_KEYS:
+        asked = {id(pod.requests): pod.requests for pod in seen.pods.values()}
+        keys = sorted({key for one in asked.values() for key in one}.intersection(keys))
     at: dict[int, int] = {}
     kinds: list[podinfo.Amounts] = []
     rows: list[int] = []

@@ -74,3 +74,11 @@ def test_amounts_that_no_node_has_leave_the_others_as_they_are():
     table = node_fit.Table(seen)
     one = builders.pod("new", cpu="1")
     assert [node.name for node in nodes if table.fits(one, node)] == ["b"]
+
+
+def test_resources_that_no_pod_requests_take_no_room_where_a_node_offers_thousands() -> None:
+    more = {f"example.com/{at}": "1" for at in range(5000)}
+    nodes = [builders.node("a"), builders.node("odd", more=more)]
+    pods = [builders.pod("p", "a", requests={"cpu": "1"})]
+    found = node_requests.requested(builders.picture_of(nodes, pods))
+    assert found == {"a": {"cpu": 1000, "pods": 1}}
