@@ -47,6 +47,8 @@ _NETWORKS: Final = resources.CLUSTER_NETWORK_TOPOLOGIES
 _NETWORK: Final = (names.DEFAULT_NETWORK_TOPOLOGY,)
 _CONFIGURATIONS = (resources.MUTATING_WEBHOOKS.plural, resources.VALIDATING_WEBHOOKS.plural)
 _EVENTS: Final = Need("events.k8s.io", "events", ("create", "patch"))
+_LEASES: Final = resources.LEASES.group
+_BACKLOG: Final = (names.LEASE_GANG_BACKLOG,)
 _SETTINGS: Final = ("slo-controller-config", "koord-scheduler-config", "koord-switches")
 
 # An agent that watches pods at the API server does not ask the kubelet for anything.
@@ -86,6 +88,7 @@ NEEDS: Final = {
         _EVENTS,
         Need("", "configmaps", WATCH, _SETTINGS, own_namespace=True),
         Need("", "configmaps", WATCH, ("gpu-shared-resource-templates",), own_namespace=True),
+        Need(_LEASES, "leases", ("create", "patch"), _BACKLOG, own_namespace=True),
         Need(
             "", "serviceaccounts/token", ("create",), ("koord-extender",),
             own_namespace=True, account="koord-extender",
@@ -108,7 +111,7 @@ NEEDS: Final = {
             )
             for plural in _CONFIGURATIONS
         ),
-        Need("coordination.k8s.io", "leases", WATCH, ("koordinator-manager",), own_namespace=True),
+        Need(_LEASES, "leases", WATCH, ("koordinator-manager", *_BACKLOG), own_namespace=True),
         Need("", "configmaps", WATCH, _SETTINGS[1:], own_namespace=True),
         Need(
             "", "secrets", ("get", "update"), ("koord-webhook-certificates",),
@@ -161,10 +164,10 @@ NEEDS: Final = {
             own_namespace=True,
         ),
         Need(
-            "coordination.k8s.io", "leases", ("get", "update"), ("koordinator-manager",),
+            _LEASES, "leases", ("get", "update"), ("koordinator-manager",),
             own_namespace=True,
         ),
-        Need("coordination.k8s.io", "leases", ("create",), own_namespace=True),
+        Need(_LEASES, "leases", ("create",), own_namespace=True),
     ),
     "agent": (
         Need("", "nodes", (*WATCH, "patch")),

@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from domain import short_memo
 from domain.quota import placement
 from extender.framework import verdicts, views
 from extender.framework.nodes import row_memo
@@ -167,7 +168,7 @@ class Requirement:
         return SELECTOR
 
 
-@functools.lru_cache(maxsize=4096)
+@short_memo.remembered(4096)
 def _most_pods(allocatable: records.Pairs) -> int:
     """Return how many pods a node takes."""
     return dict(allocatable).get(PODS, UNBOUNDED)

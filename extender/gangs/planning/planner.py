@@ -7,7 +7,6 @@ A plan is made in steps of a few milliseconds, between which the caller may do s
 """
 
 import dataclasses
-import functools
 from collections import Counter
 from collections.abc import Collection, Generator, Hashable, Iterator, Mapping, Sequence
 from typing import Final
@@ -379,7 +378,7 @@ def node_requirements_of(pod: records.PodRecord) -> node_requirements.Requiremen
     return pod.gang.placement if pod.gang is not None else node_requirements.NONE
 
 
-@functools.lru_cache(maxsize=4096)
+@records.PodRequirements.remembered(4096)
 def _in_tree(wanted: records.PodRequirements) -> Hashable:
     """Return what a verdict depends on beside what plug-ins prepare.
 

@@ -10,6 +10,7 @@ from domain.gangs import declaration
 from domain.quota.waiting import queue
 from domain.usage import load
 from extender.framework import views
+from extender.gangs.planning import in_tree, planner
 from extender.plugins.batch_fit import batch_fit
 from extender.plugins.coscheduling import tracker as gangs
 from extender.plugins.device_share import tracker as devices
@@ -56,6 +57,8 @@ READ = {
     "its wish for CPUs": lambda asked: numa.wanted(asked, UNBOUND),
     "its gang": lambda asked: gangs.declared(asked, "default", declaration.Defaults()),
     "its wish for Reservations": reservations.wishes,
+    "what its plan depends on": planner._in_tree,
+    "how many pods a node takes": lambda asked: in_tree._most_pods(asked.requests),
     "what a node offers": lambda asked: BATCH.node(node(offered=asked.requests)),
     "what is scarce on a node": lambda asked: SCARCE.node(node(offered=asked.requests)),
 }
