@@ -13,7 +13,7 @@ import numpy.typing as npt
 from descheduler.model import picture, podinfo
 
 _MOST_KEYS: Final = 256
-"""Resources of which zeros are told as well: a node may offer thousands that no pod requests."""
+"""Resources whose zeros are returned as well: a node may offer thousands that no pod requests."""
 _MOST: Final = 1 << 62
 """Largest sum."""
 

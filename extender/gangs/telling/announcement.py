@@ -1,6 +1,6 @@
 """Tells admission of a backlog of members, by a Lease: then small gangs are admitted without gates.
 
-Whoever reads it goes by its renewals, so that it ends soon after the extender has.
+Readers go by its renewals, so that it ends soon after the extender has.
 """
 
 import datetime
