@@ -181,9 +181,16 @@ def text(resource: str, value: int) -> str:
     return format_binary(value) if is_bytes(resource) else format_decimal(value)
 
 
+_amount: Final = functools.lru_cache(maxsize=16384, typed=True)(amount)
+
+
 def amounts(resources: Mapping[str, Written]) -> dict[str, int]:
     """Read a resource list into integers."""
-    return {name: amount(name, value) for name, value in resources.items()}
+    try:
+        return {name: _amount(name, value) for name, value in resources.items()}
+    except TypeError:
+        # A list or an object in the place of a quantity, which the error names.
+        return {name: amount(name, value) for name, value in resources.items()}
 
 
 def texts(resources: Mapping[str, int]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 CPU is counted in milli, everything else in base units; see `api.wire.quantity`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from api import names
@@ -63,6 +63,8 @@ def pod_requests(pod: core.Pod) -> dict[str, int]:
 def pod_limits(pod: core.Pod) -> dict[str, int]:
     """Return the limits of a pod by the same rule; overhead counts only where a limit exists."""
     limits = _pod_total(pod, "limits", None)
+    if not pod.spec.overhead:
+        return limits
     overhead = amounts(pod.spec.overhead)
     return add(limits, {name: value for name, value in overhead.items() if limits.get(name)})
 
@@ -80,14 +82,14 @@ def sequential_requests(pod: core.Pod) -> dict[str, int]:
 
     Sidecars are added in their order; another init container raises the sum so far to its own.
     """
-    total = _sum({**NONZERO, **_side(one, "requests")} for one in pod.spec.containers)
+    total = _running(pod.spec.containers, "requests", NONZERO)
     for container in pod.spec.init_containers:
         asked = {**NONZERO, **_side(container, "requests")}
         if container.restart_policy == "Always":
             _add_to(total, asked)
         else:
             _raise_to(total, asked)
-    return add(total, amounts(pod.spec.overhead))
+    return add(total, amounts(pod.spec.overhead)) if pod.spec.overhead else total
 
 
 def _pod_total(
@@ -96,10 +98,13 @@ def _pod_total(
     overhead: Mapping[str, quantity.Written] | None,
     missing: Amounts = _NOTHING,
 ) -> dict[str, int]:
-    running = _sum({**missing, **_side(one, side)} for one in pod.spec.containers)
+    spec = pod.spec
+    running = _running(spec.containers, side, missing)
+    if not (spec.init_containers or spec.resources or overhead):
+        return {name: max(value, 0) for name, value in running.items()}
     sidecars: dict[str, int] = {}
     peak: dict[str, int] = {}
-    for container in pod.spec.init_containers:
+    for container in spec.init_containers:
         asked = {**missing, **_side(container, side)}
         # The peak holds all sidecars so far: only what this one asks for can raise it.
         during = {name: sidecars.get(name, 0) + value for name, value in asked.items()}
@@ -107,9 +112,16 @@ def _pod_total(
         if container.restart_policy == "Always":
             sidecars.update(during)
     total = highest(add(running, sidecars), peak)
-    level = getattr(pod.spec.resources, side, None) if pod.spec.resources else None
+    level = getattr(spec.resources, side, None) if spec.resources else None
     total.update(amounts(level))
     return add(total, amounts(overhead))
+
+
+def _running(containers: Sequence[core.Container], side: str, missing: Amounts) -> dict[str, int]:
+    """Add what containers ask for that run together."""
+    if len(containers) == 1:
+        return {**missing, **_side(containers[0], side)}
+    return _sum({**missing, **_side(one, side)} for one in containers)
 
 
 def _side(container: core.Container, side: str) -> dict[str, int]:

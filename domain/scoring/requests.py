@@ -4,7 +4,7 @@ Amounts are added as exact quantities and rounded up once, as Kubernetes does.
 """
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from api.kubernetes import core
@@ -28,6 +28,8 @@ _NONE: Final[Mapping[str, int]] = {}
 
 def plain(pod: core.Pod, release: releases.Release) -> Amounts:
     """Return Requested of NodeInfo: what the pod requests, overhead included."""
+    if _is_simple(pod):
+        return _amounts(_running(pod.spec.containers, _NONE))
     return _amounts(_total(pod, release, _NONE))
 
 
@@ -36,6 +38,8 @@ def nonzero(pod: core.Pod) -> Amounts:
 
     No release looks at pod-level requests here, though all that know them filter by them.
     """
+    if _is_simple(pod):
+        return _amounts(_running(pod.spec.containers, _MISSING))
     total = _aggregated(pod, _spec, _MISSING)
     return _amounts(_added(total, _read(pod.spec.overhead)) if pod.spec.overhead else total)
 
@@ -45,6 +49,9 @@ def nonzero_placed(pod: core.Pod, release: releases.Release) -> tuple[int, int]:
     if release.sidecars_apart:
         amounts = _with_sidecars_apart(pod)
         return amounts["cpu"], amounts["memory"]
+    if _is_simple(pod):
+        nanos = _running(pod.spec.containers, _MISSING)
+        return -(-nanos.get("cpu", 0) // 10**6), -(-nanos.get("memory", 0) // _NANO)
     requested = _total(pod, release, _NONE)
     missing = dict(_MISSING)
     if _has_pod_level(pod, release):
@@ -78,6 +85,30 @@ def _counted(nanos: Mapping[str, int]) -> Amounts:
 def offered(allocatable: _Written) -> Amounts:
     """Return what a node offers, in the same units."""
     return _amounts(_read(allocatable))
+
+
+def _is_simple(pod: core.Pod) -> bool:
+    """Whether its containers' requests are all that counts, whatever the release: most pods."""
+    spec, status = pod.spec, pod.status
+    return not (
+        spec.init_containers
+        or spec.overhead
+        or spec.resources is not None
+        or status.container_statuses
+        or status.init_container_statuses
+        or any(_pod_status(pod))
+    )
+
+
+def _running(containers: Sequence[core.Container], missing: Mapping[str, int]) -> _Nanos:
+    """Add what containers request that run together."""
+    if len(containers) == 1:
+        return {**missing, **_read(containers[0].resources.requests)}
+    total: _Nanos = {}
+    for container in containers:
+        for name, value in {**missing, **_read(container.resources.requests)}.items():
+            total[name] = total.get(name, 0) + value
+    return total
 
 
 def _total(pod: core.Pod, release: releases.Release, missing: Mapping[str, int]) -> _Nanos:

@@ -15,7 +15,7 @@ from domain.gangs import declaration, plan_record, sentences
 from domain.quota import placement as node_requirements
 from domain.scoring import terms
 
-_LABELS: Final = (names.LABEL_POD_GROUP, names.LABEL_POD_GROUP_OLD)
+_LABELS: Final = frozenset({names.LABEL_POD_GROUP, names.LABEL_POD_GROUP_OLD})
 _LONGEST: Final = untrusted.Bounds(bytes=16 << 10, depth=4, parts=256)
 LONGEST_NOTE: Final = 160 << 10
 """Characters of what is noted of a preemption: it names all places and victims of a gang."""
@@ -76,7 +76,7 @@ def read(pod: core.Pod) -> GangFacts | None:
     if pod.spec.node_name:
         return GangFacts(plan) if plan else None
     gates = {gate.name for gate in pod.spec.scheduling_gates}
-    declared = names.ANNOTATION_GANG_NAME in notes or any(name in labels for name in _LABELS)
+    declared = names.ANNOTATION_GANG_NAME in notes or not _LABELS.isdisjoint(labels)
     native = pod.spec.scheduling_group is not None
     if not (declared or native or plan or names.GATE_GANG in gates):
         return None

@@ -31,14 +31,17 @@ LARGEST = 1 << 48
 """Amounts beyond this are cut: no machine has them, and sums must stay within 64 bits."""
 
 
-_LABELS = (names.LABEL_QOS, names.LABEL_PRIORITY_CLASS)
-_NOTES = (
-    names.ANNOTATION_LOAD_SCALING_FACTORS,
-    names.ANNOTATION_LOAD_SECONDS_AFTER_SCHEDULED,
-    names.ANNOTATION_LOAD_SECONDS_AFTER_INITIALIZED,
+_LABELS: Final = frozenset({names.LABEL_QOS, names.LABEL_PRIORITY_CLASS})
+_NOTES: Final = frozenset(
+    {
+        names.ANNOTATION_LOAD_SCALING_FACTORS,
+        names.ANNOTATION_LOAD_SECONDS_AFTER_SCHEDULED,
+        names.ANNOTATION_LOAD_SECONDS_AFTER_INITIALIZED,
+    }
 )
 LABELS: Final = (names.LABEL_QUOTA_PREEMPTIBLE, names.LABEL_DISABLE_PREEMPTIBLE)
 """Labels that the framework itself looks at, whatever plug-ins there are."""
+_intern = sys.intern
 _LENDS_NOTHING = '{"enable":false}'
 _SHAPE = msgspec.json.Encoder()
 _MOST_SHAPES = 2048
@@ -173,6 +176,8 @@ class Projector:
     ) -> None:
         self._scoring = scoring
         self._inputs = inputs
+        self._shaping = Inputs(_LABELS | inputs.labels, _NOTES | inputs.annotations)
+        """What requirements depend on, of plug-ins and of the framework itself."""
         self._codecs = tuple(codecs)
         self._alike: weakref.WeakValueDictionary[tuple[object, ...], PodRequirements] = (
             weakref.WeakValueDictionary()
@@ -244,7 +249,7 @@ class Projector:
 
     def requirements(self, pod: core.Pod) -> PodRequirements:
         """Return what a pod asks for, the same object for pods that are alike."""
-        shape = _shape(pod, self._inputs)
+        shape = _shape(pod, self._shaping)
         text = _SHAPE.encode(shape)
         found = self._shapes.get(text)
         if found is None:
@@ -283,11 +288,14 @@ class Projector:
 
     def _read(self, metadata: core.ObjectMeta) -> tuple[tuple[str, str], ...]:
         """Return what plug-ins look at; a name that is both counts as a label."""
-        if not (self._inputs.labels or self._inputs.annotations):
-            return ()
-        read = [(name, metadata.annotations.get(name)) for name in self._inputs.annotations]
-        read += [(name, metadata.labels.get(name)) for name in self._inputs.labels]
-        return tuple(sorted((name, text) for name, text in dict(read).items() if text is not None))
+        inputs, notes, labels = self._inputs, metadata.annotations, metadata.labels
+        found = [
+            (name, notes[name])
+            for name in inputs.annotations.intersection(notes)
+            if name not in inputs.labels
+        ]
+        found += [(name, labels[name]) for name in inputs.labels.intersection(labels)]
+        return tuple(sorted(found))
 
     def node(self, node: core.Node) -> NodeRecord:
         """Return the record of a node."""
@@ -351,9 +359,10 @@ def _shape(pod: core.Pod, inputs: Inputs) -> core.Pod:
     notes, labels = metadata.annotations, metadata.labels
     return core.Pod(
         metadata=core.ObjectMeta(
-            labels={name: labels[name] for name in (*_LABELS, *inputs.labels) if name in labels},
+            # In one order, so that pods that are alike have one text.
+            labels={name: labels[name] for name in sorted(inputs.labels.intersection(labels))},
             annotations={
-                name: short(notes, name) for name in (*_NOTES, *inputs.annotations) if name in notes
+                name: short(notes, name) for name in sorted(inputs.annotations.intersection(notes))
             },
             owner_references=tuple(
                 core.OwnerReference(kind=owner.kind) for owner in metadata.owner_references
@@ -381,7 +390,9 @@ def bounded(value: int) -> int:
 def pairs(amounts: resources.Amounts) -> Pairs:
     """Return amounts as sorted pairs with shared names, without zeros."""
     return tuple(
-        sorted((sys.intern(name), bounded(value)) for name, value in amounts.items() if value > 0)
+        sorted(
+            [(_intern(name), min(value, LARGEST)) for name, value in amounts.items() if value > 0]
+        )
     )
 
 

@@ -36,9 +36,7 @@ class _Field(NamedTuple):
 
     name: str
     read: _Read | None
-    """None: as it is."""
-    is_optional: bool
-    """Whether its zero is not the same as its absence."""
+    """None: as it is, and its zero is the same as its absence."""
 
 
 class Codec:
@@ -60,9 +58,10 @@ class Codec:
             descriptor = classes[name].DESCRIPTOR
             for written in _FIELD.finditer(text):
                 field = descriptor.fields_by_name[written[1]]
-                self._fields[field] = _Field(
-                    written[1], self._reader(written[2], written[3]), written[3] == "?"
-                )
+                read = self._reader(written[2], written[3])
+                if read is None and written[3] == "?":
+                    read = _same
+                self._fields[field] = _Field(written[1], read)
 
     def event(self, frame: bytes) -> wire.Told:
         """Read the envelope of an event; what cannot be read is Malformed."""
@@ -83,13 +82,17 @@ class Codec:
 
     def plain(self, told: Any) -> dict[str, Any]:
         """Return an object as its JSON says it."""
-        fields, found = self._fields, dict[str, Any]()
+        fields = self._fields
+        found: dict[str, Any] = {}
+        # Each pod has some hundred fields: those of the usual kinds take few steps.
         for descriptor, value in told.ListFields():
-            name, read, is_optional = fields[descriptor]
+            name, read = fields[descriptor]
             if read is not None:
-                value = read(value)
-            if value or is_optional or read is not None:
-                found[name] = value if type(value) is not bytes else _text(value)
+                found[name] = read(value)
+            elif value:
+                found[name] = value
+        if bytes in map(type, found.values()):
+            return {name: _decoded(value) for name, value in found.items()}
         return found
 
     def _reader(self, kind: str, shape: str | None) -> _Read | None:
@@ -108,7 +111,19 @@ class Codec:
             return one
         if shape == "[]":
             return functools.partial(_listed, one)
-        return _texts if one is _text else functools.partial(_mapped, one)
+        if one is _text:
+            return _texts
+        return _quantities if one is _quantity else functools.partial(_mapped, one)
+
+
+def _same(value: Any) -> Any:
+    """Return a value of which JSON shows the zero as well."""
+    return value
+
+
+def _decoded(value: Any) -> Any:
+    """Return a field; a text that is not UTF-8 comes as bytes."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
 def _text(value: str | bytes) -> str:
@@ -142,12 +157,21 @@ def _mapped(read: _Read, values: Any) -> dict[str, Any]:
     return {_text(name): read(values[name]) for name in values}
 
 
+def _quantities(values: Any) -> dict[str, str]:
+    return _sorted({name: value.string for name, value in values.items()})
+
+
 def _texts(values: Any) -> dict[str, str]:
-    found = dict(values)
+    return _sorted(values)
+
+
+def _sorted(found: Mapping[str, Any]) -> dict[str, str]:
+    """Return texts by name in the order of JSON, so that what is read of both is alike."""
+    made = dict(sorted(found.items()))
     # Seldom is any of them not UTF-8, and then its type tells.
-    if _STRINGS.issuperset(map(type, found)) and _STRINGS.issuperset(map(type, found.values())):
-        return found
-    return {_text(name): _text(value) for name, value in found.items()}
+    if _STRINGS.issuperset(map(type, made.values())):
+        return made
+    return {name: _text(value) for name, value in made.items()}
 
 
 def _classes(schema: Mapping[str, str]) -> Mapping[str, Any]:

@@ -29,7 +29,9 @@ class PodTerm:
 
 def read(pod: core.Pod) -> tuple[PodTerm, ...]:
     """Return the terms of a pod; required anti-affinity filters and scores nothing."""
-    written = pod.spec.affinity or {}
+    written = pod.spec.affinity
+    if not written:
+        return ()
     with_others = written.get("podAffinity") or {}
     apart = written.get("podAntiAffinity") or {}
     soft = (*(with_others.get(_SOFT) or ()), *(apart.get(_SOFT) or ()))

@@ -126,3 +126,32 @@ def test_several_are_subtracted_as_one_after_the_other(left, several):
 )
 def test_fits(asked, free, fits):
     assert resources.fits(asked, free) is fits
+
+
+_AMOUNTS = st.dictionaries(
+    st.sampled_from(["cpu", "memory", "example.com/gpu"]),
+    st.from_regex(r"[0-9]{1,4}(m|Ki|Gi)?", fullmatch=True),
+)
+_CONTAINERS = st.lists(
+    st.fixed_dictionaries({"requests": _AMOUNTS, "limits": _AMOUNTS}).map(
+        lambda both: {"resources": both}
+    ),
+    max_size=3,
+)
+
+
+@hypothesis.given(_CONTAINERS)
+def test_an_init_container_that_asks_for_nothing_changes_nothing(containers):
+    plain = _pod(containers=containers)
+    zero = {"resources": {"requests": {"cpu": "0", "memory": "0"}}}
+    for init in ({}, zero):
+        other = _pod(containers=containers, initContainers=[init])
+        assert _positive(resources.pod_requests(other)) == _positive(resources.pod_requests(plain))
+        assert _positive(resources.pod_limits(other)) == _positive(resources.pod_limits(plain))
+    other = _pod(containers=containers, initContainers=[zero])
+    for count in (resources.nonzero_requests, resources.sequential_requests):
+        assert _positive(count(other)) == _positive(count(plain))
+
+
+def _positive(amounts):
+    return {name: value for name, value in amounts.items() if value}

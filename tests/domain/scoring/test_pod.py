@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from domain.scoring import pod, releases, requests, terms
 from tests import processor_time
@@ -148,12 +150,30 @@ CPU_CASES = {
 }
 
 
-@pytest.mark.parametrize(("given", "minor", "figures"), CPU_CASES.values(), ids=CPU_CASES)
-def test_requested_cpu(given: dict[str, Any], minor: int, figures: tuple[int, int, int]) -> None:
-    read, release = clusters.read_pod(given), releases.RELEASES[minor]
+@pytest.mark.parametrize(("said", "minor", "figures"), CPU_CASES.values(), ids=CPU_CASES)
+def test_requested_cpu(said: dict[str, Any], minor: int, figures: tuple[int, int, int]) -> None:
+    read, release = clusters.read_pod(said), releases.RELEASES[minor]
     plain = requests.plain(read, release).get("cpu", 0)
     pending = requests.nonzero(read).get("cpu", 0)
     assert (plain, pending, requests.nonzero_placed(read, release)[0]) == figures
+
+
+AMOUNTS = st.dictionaries(
+    st.sampled_from(["cpu", "memory", "example.com/gpu"]),
+    st.from_regex(r"[0-9]{1,4}(m|Ki|Gi)?", fullmatch=True),
+)
+
+
+@given(
+    st.lists(AMOUNTS.map(lambda asked: {"name": "c", "resources": {"requests": asked}}), max_size=3)
+)
+def test_the_status_of_a_container_that_is_not_there_changes_nothing(containers: Any) -> None:
+    plain = clusters.read_pod(written(containers))
+    other = clusters.read_pod(written(containers, {"containerStatuses": [{"name": "gone"}]}))
+    assert requests.nonzero(plain) == requests.nonzero(other)
+    for release in releases.RELEASES.values():
+        assert requests.plain(plain, release) == requests.plain(other, release)
+        assert requests.nonzero_placed(plain, release) == requests.nonzero_placed(other, release)
 
 
 def test_memory_that_a_pod_level_request_leaves_open() -> None:

@@ -171,6 +171,17 @@ def test_random_pods_are_what_they_are_in_json(labels: Any, spec: Any) -> None:
     assert reader().event(messages.event("ADDED", said)) == reader().event(line)
 
 
+@given(labels=st.dictionaries(NAMES, NAMES, max_size=6), amounts=AMOUNTS)
+def test_maps_come_in_the_order_of_json(labels: Any, amounts: Any) -> None:
+    container = {"name": "c", "resources": {"requests": amounts}}
+    said = pod(metadata={"labels": labels}, spec={"containers": [container]})
+    found = reader().event(messages.event("ADDED", said))
+    assert isinstance(found, wire.Event)
+    read = found.item.value
+    assert list(read.metadata.labels) == sorted(labels)
+    assert list(read.spec.containers[0].resources.requests) == sorted(amounts)
+
+
 def test_a_text_that_is_not_utf8_leaves_no_pod_out() -> None:
     odd = b"\xff"
     metadata = {"name": "a", "namespace": "shop", "uid": "u", "resourceVersion": "3"}
