@@ -157,21 +157,22 @@ def _mapped(read: _Read, values: Any) -> dict[str, Any]:
     return {_text(name): read(values[name]) for name in values}
 
 
+# Maps come in the order of JSON, so that what is read of a pod in either is alike.
+
+
 def _quantities(values: Any) -> dict[str, str]:
-    return _sorted({name: value.string for name, value in values.items()})
+    return _all_texts({name: values[name].string for name in sorted(values)})
 
 
 def _texts(values: Any) -> dict[str, str]:
-    return _sorted(values)
+    return _all_texts(dict(sorted(dict(values).items())))
 
 
-def _sorted(found: Mapping[str, Any]) -> dict[str, str]:
-    """Return texts by name in the order of JSON, so that what is read of both is alike."""
-    made = dict(sorted(found.items()))
+def _all_texts(found: dict[str, Any]) -> dict[str, str]:
     # Seldom is any of them not UTF-8, and then its type tells.
-    if _STRINGS.issuperset(map(type, made.values())):
-        return made
-    return {name: _text(value) for name, value in made.items()}
+    if _STRINGS.issuperset(map(type, found.values())):
+        return found
+    return {name: _text(value) for name, value in found.items()}
 
 
 def _classes(schema: Mapping[str, str]) -> Mapping[str, Any]:
