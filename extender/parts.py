@@ -9,7 +9,7 @@ from extender.informers.configuration import plugin_reload
 from extender.informers.nodes import node_metrics
 from extender.scoring import assembly
 from extender.settings import Settings
-from extender.state import cluster_state, records
+from extender.state import cluster_state, records, requirement_reader
 from process.runtime import metrics
 
 COUNTED = (
@@ -33,7 +33,7 @@ class Deciding:
     reload: plugin_reload.PluginReload
     codecs: tuple[protocols.AllocationCodec, ...]
     """Of all plug-ins, enabled or not, as what they look at of pods is."""
-    inputs: records.Inputs
+    inputs: requirement_reader.Inputs
 
     def projector(self, scoring: assembly.Scoring | None) -> records.Projector:
         """Return what reads pods and nodes for all of them."""

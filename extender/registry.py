@@ -24,7 +24,7 @@ from extender.plugins.node_resources_fit_plus import node_resources_fit_plus
 from extender.plugins.reservation import reservation
 from extender.plugins.scarce_resource_avoidance import scarce_resource_avoidance
 from extender.settings import PluginSettings
-from extender.state import records
+from extender.state import records, requirement_reader
 
 
 def _load_aware(arguments: Arguments | None) -> protocols.Plugin:
@@ -151,10 +151,10 @@ def codecs(plugins: Iterable[protocols.Plugin]) -> tuple[protocols.AllocationCod
     return tuple(p for p in plugins if isinstance(p, protocols.AllocationCodec))
 
 
-def inputs(plugins: Iterable[protocols.Plugin]) -> records.Inputs:
+def inputs(plugins: Iterable[protocols.Plugin]) -> requirement_reader.Inputs:
     """Return the labels and annotations of pods that plug-ins look at."""
     readers = [p for p in plugins if isinstance(p, protocols.PodReader)]
-    return records.Inputs(
+    return requirement_reader.Inputs(
         frozenset((*records.LABELS, *(name for one in readers for name in one.pod_labels))),
         frozenset(name for reader in readers for name in reader.pod_annotations),
     )

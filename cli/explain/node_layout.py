@@ -24,7 +24,7 @@ from extender.plugins.device_share import tracker as device_tracker
 from extender.plugins.node_numa_resource import allocation, node_numa_resource
 from extender.plugins.node_numa_resource import inspection as numa_inspection
 from extender.plugins.node_numa_resource import tracker as numa_tracker
-from extender.state import claims, cluster_state, deltas, records
+from extender.state import claims, cluster_state, deltas, records, requirement_reader
 
 Raw = Mapping[str, Any]
 
@@ -96,7 +96,9 @@ def counted(objects: Objects) -> Counted:
         device_share.arguments(node_arguments.DeviceShareArgs().complete())
     )
     labels = frozenset((*records.LABELS, *numa.pod_labels, *shares.pod_labels))
-    inputs = records.Inputs(labels, frozenset((*numa.pod_annotations, *shares.pod_annotations)))
+    inputs = requirement_reader.Inputs(
+        labels, frozenset((*numa.pod_annotations, *shares.pod_annotations))
+    )
     plugins: tuple[protocols.Plugin, ...] = (numa, shares)
     codecs = [one for one in plugins if isinstance(one, protocols.AllocationCodec)]
     projector = records.Projector(None, codecs, inputs)

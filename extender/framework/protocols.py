@@ -325,7 +325,7 @@ class PodReader(Protocol):
     name: str
     pod_labels: tuple[str, ...]
     pod_annotations: tuple[str, ...]
-    """Longer ones than `records.SHORT` are kept as absent."""
+    """Longer ones than `bounds.SHORT` are kept as absent."""
 
 
 @runtime_checkable

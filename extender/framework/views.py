@@ -15,7 +15,16 @@ import numpy.typing as npt
 from api.kubernetes import core
 from domain.usage import load
 from extender.framework import advanced_values, verdicts
-from extender.state import allocations, claims, deltas, gang_facts, lending, records, requirements
+from extender.state import (
+    allocations,
+    bounds,
+    claims,
+    deltas,
+    gang_facts,
+    lending,
+    records,
+    requirements,
+)
 from extender.state.reservations import remainders, reservation_claims
 
 AllocationCodec = allocations.AllocationCodec
@@ -43,7 +52,7 @@ NodeRecord = records.NodeRecord
 PodRecord = records.PodRecord
 PodRequirements = records.PodRequirements
 Pairs = records.Pairs
-annotated = records.annotated
+annotated = bounds.annotated
 HostPort = requirements.HostPort
 RESERVATION = reservation_claims.NAME
 SHOWN = claims.SHOWN

@@ -9,7 +9,7 @@ from api.koordinator.settings import configuration, layers
 from api.kubernetes import selectors
 from domain.cluster_settings import documents, value_limits
 from domain.lending import colocation
-from extender.state import records
+from extender.state import bounds, records
 
 _DEFAULT: Final[Mapping[str, Any]] = configuration.DEFAULT_COLOCATION.wire()
 
@@ -45,7 +45,7 @@ class LendingRules:
         merged = layers.merge(self.strategy, exception)
         if exception and value_limits.flaw(merged) is not None:
             merged = dict(self.strategy)
-        merged = layers.merge(merged, records.annotated(node.strategy))
+        merged = layers.merge(merged, bounds.annotated(node.strategy))
         if merged.get("enable") is not True:
             return PUBLISHED
         return LendingPolicy(

@@ -1,58 +1,36 @@
 """What the extender keeps of pods and nodes: slim, frozen, shared where pods are alike.
 
-What a pod asks for is one object for all pods that ask for the same, so that 150,000 pods of some
-thousand shapes stay small. Everything that plug-ins look at is read here, once per event.
+Everything that plug-ins look at is read here, once per event.
 """
 
 import sys
-import weakref
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from api import names
-from api.koordinator.metadata import qos
 from api.kubernetes import core
-from api.wire import durations, quantity, untrusted
+from api.wire import durations, quantity
 from domain.lending import node_capability
 from domain.pods import resources
 from domain.reservations import model, operating
 from domain.usage import load
 from extender.scoring import traits
-from extender.state import allocations, gang_facts, requirements
+from extender.state import allocations, bounds, gang_facts, requirement_reader, requirements
 
 Pairs = requirements.Pairs
 PodRequirements = requirements.PodRequirements
 Allocations = allocations.Allocations
 NONE = allocations.NONE
 
-LARGEST = 1 << 48
-"""Amounts beyond this are cut: no machine has them, and sums must stay within 64 bits."""
-
-
-_LABELS: Final = frozenset({names.LABEL_QOS, names.LABEL_PRIORITY_CLASS})
-_NOTES: Final = frozenset(
-    {
-        names.ANNOTATION_LOAD_SCALING_FACTORS,
-        names.ANNOTATION_LOAD_SECONDS_AFTER_SCHEDULED,
-        names.ANNOTATION_LOAD_SECONDS_AFTER_INITIALIZED,
-    }
-)
 LABELS: Final = (names.LABEL_QUOTA_PREEMPTIBLE, names.LABEL_DISABLE_PREEMPTIBLE)
 """Labels that the framework itself looks at, whatever plug-ins there are."""
-_intern = sys.intern
-_LENDS_NOTHING = '{"enable":false}'
-_SHAPE = msgspec.json.Encoder()
-_MOST_SHAPES = 2048
-_MOST_KNOWN: Final = 16384
-"""Shapes by which what pods ask for is found; of what some pod has, only the text is extra."""
-_LONGEST_SHAPE: Final = 4096
-"""Bytes of such a text; authors of pods could make long ones at will."""
+_LENDS_NOTHING: Final = '{"enable":false}'
+_MOST_SHAPES: Final = 2048
 _MOST_SHARED: Final = 64
 """Labels or owners of one pod that are shared with others: what is kept outlives its pods."""
 _NO_LABELS: Final[Mapping[str, str]] = {}
-_GRACE: Final = 30
 
 
 class PodRecord(msgspec.Struct, frozen=True, gc=False):
@@ -132,39 +110,6 @@ class NodeRecord(msgspec.Struct, frozen=True, gc=False):
         return report.updated_at is None or report.updated_at >= self.created_at
 
 
-SHORT: Final = untrusted.Bounds(bytes=4 << 10, depth=8, parts=256)
-"""Of annotations that are kept as they are: what is longer counts as absent.
-
-They are keys of what is remembered, so their length times their number is memory.
-"""
-
-
-def annotated(text: str) -> dict[str, Any]:
-    """Read an annotation that holds an object; anything else counts as absent."""
-    if not text:
-        return {}
-    try:
-        return untrusted.decode(text, dict[str, Any], "annotation", bounds=SHORT)
-    except untrusted.ReadError:
-        return {}
-
-
-def short(notes: Mapping[str, str], name: str) -> str:
-    """Return an annotation as it is, empty where it is absent or longer than any real one."""
-    text = notes.get(name, "")
-    return text if len(text) <= SHORT.bytes else ""
-
-
-class Inputs(msgspec.Struct, frozen=True):
-    """The labels and annotations of pods that plug-ins look at, by name."""
-
-    labels: frozenset[str] = frozenset()
-    annotations: frozenset[str] = frozenset()
-
-
-NO_INPUTS: Final = Inputs()
-
-
 class Projector:
     """Turns what the API server sends into records, sharing what is alike."""
 
@@ -172,19 +117,11 @@ class Projector:
         self,
         scoring: traits.Projector | None = None,
         codecs: Sequence[allocations.AllocationCodec] = (),
-        inputs: Inputs = NO_INPUTS,
+        inputs: requirement_reader.Inputs = requirement_reader.NO_INPUTS,
     ) -> None:
         self._scoring = scoring
-        self._inputs = inputs
-        self._shaping = Inputs(_LABELS | inputs.labels, _NOTES | inputs.annotations)
-        """What requirements depend on, of plug-ins and of the framework itself."""
+        self._requirements = requirement_reader.Reader(inputs)
         self._codecs = tuple(codecs)
-        self._alike: weakref.WeakValueDictionary[tuple[object, ...], PodRequirements] = (
-            weakref.WeakValueDictionary()
-        )
-        self._shapes: weakref.WeakValueDictionary[bytes, PodRequirements] = (
-            weakref.WeakValueDictionary()
-        )
         self._kept_labels: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
         self._kept_owners: dict[
             tuple[core.OwnerReference, ...], tuple[core.OwnerReference, ...]
@@ -207,12 +144,14 @@ class Projector:
             assigned_at=_since(pod, "PodScheduled"),
             initialized_at=_since(pod, "Initialized"),
             scoring=self.traits(pod),
-            fence="" if node else short(pod.metadata.annotations, names.ANNOTATION_FENCE),
+            fence="" if node else bounds.short(pod.metadata.annotations, names.ANNOTATION_FENCE),
             nominated="" if node else sys.intern(pod.status.nominated_node_name),
             allocations=granted,
             unreadable=unreadable,
             leaves_at=_leaves_at(pod.metadata),
-            preemption="" if node else short(pod.metadata.annotations, names.ANNOTATION_PREEMPTION),
+            preemption=""
+            if node
+            else bounds.short(pod.metadata.annotations, names.ANNOTATION_PREEMPTION),
             own_labels=self._labels(pod.metadata.labels),
             owners=self._owners(pod.metadata.owner_references),
             gang=gang_facts.read(pod),
@@ -249,68 +188,24 @@ class Projector:
 
     def requirements(self, pod: core.Pod) -> PodRequirements:
         """Return what a pod asks for, the same object for pods that are alike."""
-        shape = _shape(pod, self._shaping)
-        text = _SHAPE.encode(shape)
-        found = self._shapes.get(text)
-        if found is None:
-            found = self._shared(shape)
-            if len(text) <= _LONGEST_SHAPE:
-                if len(self._shapes) >= _MOST_KNOWN:
-                    self._shapes.clear()
-                self._shapes[text] = found
-        return found
-
-    def _shared(self, shape: core.Pod) -> PodRequirements:
-        nonzero = resources.nonzero_requests(shape)
-        notes, grace = shape.metadata.annotations, shape.spec.termination_grace_period_seconds
-        parts = (
-            pairs(resources.pod_requests(shape)),
-            pairs(resources.pod_limits(shape)),
-            qos.band_of_pod(shape),
-            any(owner.kind == "DaemonSet" for owner in shape.metadata.owner_references),
-            short(notes, names.ANNOTATION_LOAD_SCALING_FACTORS),
-            short(notes, names.ANNOTATION_LOAD_SECONDS_AFTER_SCHEDULED),
-            short(notes, names.ANNOTATION_LOAD_SECONDS_AFTER_INITIALIZED),
-            shape.spec.priority or 0,
-            self._read(shape.metadata),
-            shape.spec.preemption_policy != "Never",
-            bounded(_GRACE if grace is None else grace),
-            (bounded(nonzero.get(names.CPU, 0)), bounded(nonzero.get(names.MEMORY, 0))),
-            pairs(resources.sequential_requests(shape)),
-            _host_ports(shape.spec),
-            gang_facts.scheduling_group(shape.spec),
-            gang_facts.is_member(shape),
-        )
-        found = self._alike.get(parts)
-        if found is None:
-            found = self._alike[parts] = PodRequirements(*parts)
-        return found
-
-    def _read(self, metadata: core.ObjectMeta) -> tuple[tuple[str, str], ...]:
-        """Return what plug-ins look at; a name that is both counts as a label."""
-        inputs, notes, labels = self._inputs, metadata.annotations, metadata.labels
-        found = [
-            (name, notes[name])
-            for name in inputs.annotations.intersection(notes)
-            if name not in inputs.labels
-        ]
-        found += [(name, labels[name]) for name in inputs.labels.intersection(labels)]
-        return tuple(sorted(found))
+        return self._requirements.read(pod)
 
     def node(self, node: core.Node) -> NodeRecord:
         """Return the record of a node."""
         notes = node.metadata.annotations
         allocatable = resources.node_allocatable(node)
         try:
-            raw = quantity.amounts(annotated(notes.get(names.ANNOTATION_RAW_ALLOCATABLE, "")))
+            raw = quantity.amounts(
+                bounds.annotated(notes.get(names.ANNOTATION_RAW_ALLOCATABLE, ""))
+            )
         except (ValueError, TypeError, AttributeError, ArithmeticError):
             raw = {}
         created = node.metadata.creation_timestamp
         return NodeRecord(
             name=sys.intern(node.metadata.name),
-            allocatable=pairs(allocatable),
-            total=pairs(allocatable | raw),
-            capacity=pairs(
+            allocatable=bounds.pairs(allocatable),
+            total=bounds.pairs(allocatable | raw),
+            capacity=bounds.pairs(
                 {
                     name: value
                     for name, value in resources.amounts(node.status.capacity).items()
@@ -318,15 +213,15 @@ class Projector:
                 }
             ),
             labels=node.metadata.labels,
-            thresholds=short(notes, names.ANNOTATION_USAGE_THRESHOLDS),
+            thresholds=bounds.short(notes, names.ANNOTATION_USAGE_THRESHOLDS),
             # What nothing on the node could take back is not lent by the extender either.
             strategy=_LENDS_NOTHING
             if node_capability.broken(notes)
-            else short(notes, names.ANNOTATION_COLOCATION_STRATEGY),
+            else bounds.short(notes, names.ANNOTATION_COLOCATION_STRATEGY),
             uid=node.metadata.uid,
             created_at=durations.timestamp(created) if created else -1.0,
             scoring=self._scoring.node(node) if self._scoring is not None else None,
-            amplification=short(notes, names.ANNOTATION_AMPLIFICATION),
+            amplification=bounds.short(notes, names.ANNOTATION_AMPLIFICATION),
             taints=_taints(node.spec),
         )
 
@@ -340,60 +235,6 @@ def _taints(spec: core.NodeSpec) -> tuple[core.Taint, ...]:
     if spec.unschedulable and not any(one.key == _UNSCHEDULABLE.key for one in found):
         return (*found, _UNSCHEDULABLE)
     return found
-
-
-def _host_ports(spec: core.PodSpec) -> tuple[requirements.HostPort, ...]:
-    """Return the ports of the node that containers listen on, sorted, each once."""
-    found = {
-        ("" if port.host_ip == "0.0.0.0" else port.host_ip, port.protocol, port.host_port)  # noqa: S104
-        for container in (*spec.containers, *spec.init_containers)
-        for port in container.ports
-        if port.host_port > 0
-    }
-    return tuple(sorted(found)) if found else ()
-
-
-def _shape(pod: core.Pod, inputs: Inputs) -> core.Pod:
-    """Return the pod without all that does not matter to what it asks for."""
-    metadata, spec = pod.metadata, pod.spec
-    notes, labels = metadata.annotations, metadata.labels
-    return core.Pod(
-        metadata=core.ObjectMeta(
-            # In one order, so that pods that are alike have one text.
-            labels={name: labels[name] for name in sorted(inputs.labels.intersection(labels))},
-            annotations={
-                name: short(notes, name) for name in sorted(inputs.annotations.intersection(notes))
-            },
-            owner_references=tuple(
-                core.OwnerReference(kind=owner.kind) for owner in metadata.owner_references
-            ),
-        ),
-        spec=core.PodSpec(
-            containers=spec.containers,
-            init_containers=spec.init_containers,
-            resources=spec.resources,
-            overhead=spec.overhead,
-            priority=spec.priority,
-            preemption_policy=spec.preemption_policy,
-            termination_grace_period_seconds=spec.termination_grace_period_seconds,
-            scheduling_group=spec.scheduling_group,
-        ),
-        status=core.PodStatus(qos_class=pod.status.qos_class),
-    )
-
-
-def bounded(value: int) -> int:
-    """Cut an amount to what can be calculated with."""
-    return max(0, min(value, LARGEST))
-
-
-def pairs(amounts: resources.Amounts) -> Pairs:
-    """Return amounts as sorted pairs with shared names, without zeros."""
-    return tuple(
-        sorted(
-            [(_intern(name), min(value, LARGEST)) for name, value in amounts.items() if value > 0]
-        )
-    )
 
 
 def _leaves_at(metadata: core.ObjectMeta) -> float:

@@ -10,7 +10,7 @@ from api.koordinator.metrics import nodemetric_structs as wire
 from api.kubernetes import core
 from api.wire import durations, quantity
 from domain.usage import load
-from extender.state import records
+from extender.state import bounds
 
 NodeMetric = wire.NodeMetric
 """What the agent of a node reports, as it is decoded."""
@@ -80,7 +80,7 @@ class Reader:
 
     def _vector(self, written: core.ResourceList) -> load.Vector:
         return tuple(
-            [records.bounded(quantity.amount(n, written.get(n, 0))) for n in self._universe]
+            [bounds.bounded(quantity.amount(n, written.get(n, 0))) for n in self._universe]
         )
 
     def _usage(self, written: core.ResourceList) -> load.Vector | None:

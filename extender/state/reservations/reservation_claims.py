@@ -10,7 +10,7 @@ from api.kubernetes import core
 from api.wire import base
 from domain.pods import resources
 from domain.reservations import model
-from extender.state import claims, records
+from extender.state import bounds, claims, records
 
 NAME: Final = "Reservation"
 """The plug-in, and the key of `model.Reservation` among what is allocated to the claim."""
@@ -37,7 +37,7 @@ def claim(written: scheduling.Reservation, projector: records.Projector) -> clai
     )
     requirements = msgspec.structs.replace(
         projector.requirements(shape),
-        requests=records.pairs(offered.allocatable),
+        requests=bounds.pairs(offered.allocatable),
         priority=PRIORITY,
     )
     granted, unreadable = projector.granted(notes, requirements)

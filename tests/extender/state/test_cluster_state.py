@@ -2,7 +2,7 @@
 
 import pytest
 
-from extender.state import deltas, invariants, records
+from extender.state import bounds, deltas, invariants, records
 
 
 def test_a_delta_made_for_another_state_is_refused(picture, make):
@@ -115,7 +115,7 @@ def test_thousands_of_pods_ask_for_no_more_than_64_bits_hold(picture, make):
     for number in range(2050):
         picture.add(make.pod(f"p{number}", node="n1", band="koord-batch", requests=huge))
     view = picture.cluster.view()
-    assert view.figures["BatchFit"][0, view.rows["n1"]] == 1000 - 2050 * records.LARGEST
+    assert view.figures["BatchFit"][0, view.rows["n1"]] == 1000 - 2050 * bounds.LARGEST
     for number in range(2050):
         picture.add(make.pod(f"p{number}", phase="Succeeded"))
     view = picture.cluster.view()

@@ -11,7 +11,7 @@ from api import names
 from api.koordinator.metadata import qos
 from api.kubernetes import core
 from domain.pods import resources
-from extender.state import records
+from extender.state import bounds, records, requirement_reader
 
 
 def _pod(make, name, **more):
@@ -78,14 +78,14 @@ def test_what_is_remembered_of_a_shape_holds_for_every_pod_of_it(pods):
     for pod in pods * 2:
         notes = pod.metadata.annotations
         assert projector.requirements(pod) == records.PodRequirements(
-            requests=records.pairs(resources.pod_requests(pod)),
-            limits=records.pairs(resources.pod_limits(pod)),
+            requests=bounds.pairs(resources.pod_requests(pod)),
+            limits=bounds.pairs(resources.pod_limits(pod)),
             band=qos.band_of_pod(pod),
             daemon=any(owner.kind == "DaemonSet" for owner in pod.metadata.owner_references),
             scaling_factors=notes.get(names.ANNOTATION_LOAD_SCALING_FACTORS, ""),
             priority=pod.spec.priority or 0,
             nonzero=tuple(map(resources.nonzero_requests(pod).get, ("cpu", "memory"), (0, 0))),
-            sequential=records.pairs(resources.sequential_requests(pod)),
+            sequential=bounds.pairs(resources.sequential_requests(pod)),
         )
 
 
@@ -166,7 +166,7 @@ def test_a_node_stays_known_whatever_its_annotations_say(make, name, written):
     raw = make.node("n1", annotations={name: written})
     record = records.Projector().node(msgspec.convert(raw, core.Node))
     assert dict(record.allocatable)["cpu"] == 128_000
-    assert len(record.thresholds) + len(record.strategy) <= records.SHORT.bytes
+    assert len(record.thresholds) + len(record.strategy) <= bounds.SHORT.bytes
     assert record.total == record.allocatable
 
 
@@ -178,7 +178,9 @@ def test_a_node_says_which_machine_it_is_and_since_when(make):
 
 
 def test_plugins_name_the_labels_and_annotations_that_they_look_at(make):
-    inputs = records.Inputs(frozenset({"team", "both"}), frozenset({"note", "both", "long"}))
+    inputs = requirement_reader.Inputs(
+        frozenset({"team", "both"}), frozenset({"note", "both", "long"})
+    )
     projector = records.Projector(None, (), inputs)
     raw = make.pod("p", annotations={"note": "n", "other": "o", "both": "a", "long": "x" * 5000})
     raw["metadata"]["labels"] |= {"team": "red", "both": "l"}
