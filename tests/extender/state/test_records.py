@@ -1,6 +1,7 @@
 """Records of pods and nodes are slim and shared."""
 
 import sys
+import weakref
 
 import hypothesis
 import msgspec
@@ -25,9 +26,11 @@ def test_pods_that_are_alike_share_one_demand_that_goes_with_the_last_of_them(ma
     other = projector.pod(_pod(make, "c", requests={"cpu": "2"}))
     assert first.requirements is second.requirements
     assert other.requirements != first.requirements
-    assert len(projector._alike) == 2
-    del first, second
-    assert len(projector._alike) == 1
+    demand = weakref.ref(first.requirements)
+    del first
+    assert demand() is second.requirements
+    del second
+    assert demand() is None
 
 
 AMOUNTS = st.dictionaries(
