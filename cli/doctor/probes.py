@@ -90,14 +90,17 @@ async def clock(kube: clients.Client, here: clocks.Clock, namespace: str) -> fac
 
 
 async def accounts(
-    kube: clients.Client, namespace: str, there: Sequence[str], *, registers: bool
+    kube: clients.Client, namespace: str, there: Sequence[str], webhook: facts.Raw
 ) -> Sequence[facts.Access]:
-    """Ask for each of our ServiceAccounts whether it may do what its process has to."""
+    """Ask for each of our ServiceAccounts whether it may do what its process has to.
+
+    `webhook` are the settings of the webhook.
+    """
     asked = [
         _account(kube, namespace, account, need, verb, name)
         for account, process in permissions.ACCOUNTS.items()
         if account in there
-        for need, verb, name in permissions.asked(process, registers=registers, account=account)
+        for need, verb, name in permissions.asked(process, webhook, account)
     ]
     return await asyncio.gather(*asked)
 

@@ -141,7 +141,6 @@ class Surveyor:
 
     async def _access(self, config_maps: facts.Answer[Mapping[str, facts.Raw]]) -> dict[str, Any]:
         maps = {} if isinstance(config_maps, facts.Unknown) else config_maps
-        registration = facts.section(facts.settings(maps, "webhook"), "registration")
         own = self._options.namespace
         accounts = await learn(
             "ServiceAccounts", _items(self._kube.list(resources.SERVICE_ACCOUNTS, own))
@@ -150,10 +149,9 @@ class Surveyor:
             service: facts.Answer[Sequence[facts.Access]] = accounts
         else:
             there = [facts.name(account) for account in accounts]
-            registers = bool(registration.get("enabled", True))
             service = await learn(
                 "permissions of our accounts",
-                probes.accounts(self._kube, own, there, registers=registers),
+                probes.accounts(self._kube, own, there, facts.settings(maps, "webhook")),
             )
         mine = await learn("own permissions", probes.reader(self._kube, permissions.READS, own))
         return {"service_access": service, "own_access": mine}

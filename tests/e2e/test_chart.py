@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from api import names
+from cli.doctor.checkup import facts, permissions
 from domain.scheduler_settings import documents as scheduler_documents
 from domain.scheduler_settings.plugin_sets import Enabled
 from tests.e2e import binaries as builds
@@ -22,7 +23,7 @@ from tests.e2e.chart_texts import (
     of_kind,
     rendered,
 )
-from tests.planes import chart, plain
+from tests.planes import chart, grants, plain
 from webhook import settings as webhook_settings
 from webhook.registration import configurations
 
@@ -334,3 +335,34 @@ def test_the_chart_grants_the_reviews_where_the_console_is_on_only() -> None:
         if one["metadata"]["name"] == "koord-console-viewer"
     )  # fmt: skip
     assert {verb for rule in viewer["rules"] for verb in rule["verbs"]} == {"list"}
+
+
+WEBHOOKS = {
+    "by default": (),
+    "deny": ("quota.admission=deny", "gang.admission=none"),
+    "none": ("quota.admission=none", *FOREIGN),
+    **{
+        gate: (f"webhook.settings.featureGates.{gate}={str(is_on).lower()}",)
+        for gate, is_on in {
+            "ConfigMapValidatingWebhook": False,
+            "BindingAdmissionWebhook": True,
+            "NodeValidatingWebhook": True,
+            "EnablePodEnhancedValidator": True,
+        }.items()
+    },
+}
+
+
+@pytest.mark.parametrize("values", WEBHOOKS.values(), ids=WEBHOOKS)
+def test_doctor_asks_for_what_the_chart_grants_the_webhook(values):
+    documents = rendered(*values)
+    maps = {one["metadata"]["name"]: one for one in of_kind(documents, "ConfigMap")}
+    given = {
+        (one.verb, one.group, one.resource, one.name, bool(one.namespace))
+        for one in grants.granted(documents)
+        if one.account == f"system:serviceaccount:{names.NAMESPACE}:koord-webhook"
+    }
+    assert given == {
+        (verb, need.group, need.resource, name, need.own_namespace)
+        for need, verb, name in permissions.asked("webhook", facts.settings(maps, "webhook"))
+    }

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from api import names, resources
 from cli.doctor.checkup import facts, findings
@@ -23,6 +23,25 @@ TRAPS = (LACKING, PERSON)
 WATCH: Final = ("list", "watch")
 
 
+class Setting(NamedTuple):
+    """A value of the webhook's settings."""
+
+    section: str
+    key: str
+    value: object
+    by_default: bool = True
+    """Whether it is so where the settings do not say."""
+
+    def holds(self, webhook: facts.Raw) -> bool:
+        """Whether the settings of the webhook have this value."""
+        group = facts.section(webhook, self.section)
+        return bool(group[self.key] == self.value) if self.key in group else self.by_default
+
+
+def _gate(name: str, *, by_default: bool) -> Setting:
+    return Setting("featureGates", name, True, by_default)
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Need:
     """One rule that a role has to contain."""
@@ -33,8 +52,8 @@ class Need:
     verbs: tuple[str, ...]
     names: tuple[str, ...] = ()
     own_namespace: bool = False
-    registers: bool = False
-    """Needed only where the webhook registers itself."""
+    setting: Setting | None = None
+    """Needed only where the webhook is set so; None: in any case."""
     unless: tuple[str, str] = ("", "")
     """Verb and resource of another right that makes this one unnecessary."""
     account: str = ""
@@ -49,6 +68,7 @@ _CONFIGURATIONS = (resources.MUTATING_WEBHOOKS.plural, resources.VALIDATING_WEBH
 _EVENTS: Final = Need("events.k8s.io", "events", ("create", "patch"))
 _LEASES: Final = resources.LEASES.group
 _BACKLOG: Final = (names.LEASE_GANG_BACKLOG,)
+_REGISTERS: Final = Setting("registration", "enabled", True)
 _SETTINGS: Final = ("slo-controller-config", "koord-scheduler-config", "koord-switches")
 
 # An agent that watches pods at the API server does not ask the kubelet for anything.
@@ -99,23 +119,46 @@ NEEDS: Final = {
         Need("", "namespaces", WATCH),
         Need("scheduling.k8s.io", "priorityclasses", WATCH),
         *(Need(one.group, one.plural, WATCH) for one in resources.QUOTA_RESOURCES),
+        *(
+            Need(
+                one.group, one.plural, ("get", "patch"),
+                setting=Setting("quota", "admission", "deny", by_default=False),
+            )
+            for one in resources.QUOTA_RESOURCES
+        ),
         Need("quota.koordinator.sh", "elasticquotaprofiles", WATCH),
         Need("", "pods", ("list",)),
+        Need("", "pods", ("get",), setting=_gate("BindingAdmissionWebhook", by_default=False)),
         Need("", "limitranges", WATCH),
         Need("", "resourcequotas", WATCH),
-        Need("", "nodes", WATCH),
+        Need("", "nodes", WATCH, setting=_gate("ConfigMapValidatingWebhook", by_default=True)),
         *(
             Need(
                 _HOOKS, plural, ("get", *WATCH, "create", "patch"), ("koord-webhook",),
-                registers=True,
+                setting=_REGISTERS,
             )
             for plural in _CONFIGURATIONS
         ),
-        Need(_LEASES, "leases", WATCH, ("koordinator-manager", *_BACKLOG), own_namespace=True),
+        Need(
+            _LEASES, "leases", WATCH, ("koordinator-manager",), own_namespace=True,
+            setting=Setting("quota", "admission", "gate"),
+        ),
+        Need(
+            _LEASES, "leases", WATCH, _BACKLOG, own_namespace=True,
+            setting=Setting("gang", "admission", "gate"),
+        ),
         Need("", "configmaps", WATCH, _SETTINGS[1:], own_namespace=True),
         Need(
+            "", "configmaps", WATCH, _SETTINGS[:1], own_namespace=True,
+            setting=_gate("NodeValidatingWebhook", by_default=False),
+        ),
+        Need(
+            "", "configmaps", WATCH, ("pod-enhanced-validator-config",), own_namespace=True,
+            setting=_gate("EnablePodEnhancedValidator", by_default=False),
+        ),
+        Need(
             "", "secrets", ("get", "update"), ("koord-webhook-certificates",),
-            own_namespace=True, registers=True,
+            own_namespace=True, setting=_REGISTERS,
         ),
     ),
     "manager": (
@@ -154,7 +197,7 @@ NEEDS: Final = {
         Need("", "namespaces", WATCH),
         *(Need(_HOOKS, plural, WATCH, ("koord-webhook",)) for plural in _CONFIGURATIONS),
         *(
-            Need(_HOOKS, plural, ("patch",), ("koord-webhook",), registers=True)
+            Need(_HOOKS, plural, ("patch",), ("koord-webhook",), setting=_REGISTERS)
             for plural in _CONFIGURATIONS
         ),
         _EVENTS,
@@ -204,10 +247,15 @@ READS: Final = (
 """What a checkup lists."""
 
 
-def asked(process: str, *, registers: bool, account: str = "") -> Iterator[tuple[Need, str, str]]:
-    """Return each question about a process: the need, the verb and the name of the object."""
+def asked(process: str, webhook: facts.Raw, account: str = "") -> Iterator[tuple[Need, str, str]]:
+    """Return each question about a process: the need, the verb and the name of the object.
+
+    `webhook` are the settings of the webhook.
+    """
     for need in NEEDS[process]:
-        if (need.registers and not registers) or need.account not in ("", account):
+        if need.setting is not None and not need.setting.holds(webhook):
+            continue
+        if need.account not in ("", account):
             continue
         for verb in need.verbs:
             for name in need.names or ("",):

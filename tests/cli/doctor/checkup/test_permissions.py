@@ -25,7 +25,7 @@ def given(mode, account):
 def needed(process, account):
     return {
         (verb, need.group, need.resource, name, need.own_namespace)
-        for need, verb, name in permissions.asked(process, registers=True, account=account)
+        for need, verb, name in permissions.asked(process, {}, account)
     }
 
 
@@ -49,12 +49,29 @@ def test_roles_and_needs_are_the_same(mode, process):
     assert either(given(mode, account)) == needed(process, account)
 
 
-def test_where_somebody_else_registers_the_webhook_less_is_needed():
+WITH_SETTINGS = {
+    "registered by others": ({"registration": {"enabled": False}}, ("get", "secrets"), False),
+    "no gates of gangs": ({"gang": {"admission": "none"}}, ("list", "koord-gang-backlog"), False),
+    "no gates of quotas": (
+        {"quota": {"admission": "none"}},
+        ("list", "koordinator-manager"),
+        False,
+    ),
+    "quotas deny": ({"quota": {"admission": "deny"}}, ("patch", "elasticquotas"), True),
+    "unreadable": ({"gang": "none"}, ("patch", "elasticquotas"), False),
+}
+
+
+@pytest.mark.parametrize(
+    ("webhook", "right", "is_needed"), WITH_SETTINGS.values(), ids=WITH_SETTINGS
+)
+def test_settings_of_the_webhook_say_what_it_needs(webhook, right, is_needed):
     asked = {
-        (need.resource, verb) for need, verb, _ in permissions.asked("webhook", registers=False)
+        (verb, name if need.resource == "leases" else need.resource)
+        for need, verb, name in permissions.asked("webhook", webhook)
     }
-    assert ("secrets", "get") not in asked
-    assert ("clustercolocationprofiles", "list") in asked
+    assert (right in asked) is is_needed
+    assert ("list", "clustercolocationprofiles") in asked
 
 
 def test_each_subject_is_told_once_with_what_it_lacks(found):
