@@ -41,6 +41,8 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=False):
     members: tuple[str, ...] = ()
     """All members that are bound together, as `digest` writes their uids, where none but those that
     are bound has a record."""
+    count: int = 0
+    """Members that are bound together; 0: not known."""
     v: int = VERSION
 
     @property

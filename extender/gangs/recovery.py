@@ -117,7 +117,8 @@ def partials(group: table.Group, find: groups.Find) -> list[Partial]:
     A gang group starts together: one of its gangs may be whole while another one has no node yet.
     A member that waits has the record of the very plan by which others were bound, or the records
     of these list it: it was on its way when that ended, and a plan that completes it says so in
-    turn. Members that were created later, in place of others, are in none.
+    turn. Members that were created later, in place of others, are in none. A plan whose members
+    have left since may have been carried out: what is left of it runs.
     """
     strict = [entry for entry in group.gangs if entry.gang.mode is declaration.Mode.STRICT]
     short = [entry for entry in strict if entry.counts.bound < entry.gang.min_member]
@@ -132,6 +133,8 @@ def partials(group: table.Group, find: groups.Find) -> list[Partial]:
         for digest in record.members
     }
     waits = {generation for entry in short for generation in _waiting_for(entry, find, listed)}
+    lacking = sum(entry.gang.min_member - entry.counts.bound for entry in short)
+    waits = {one for one in waits if _lost(one, bound.values(), group, find) < lacking}
     return [
         Partial(group.id, gang, generation, tuple(pod for pod, _ in by_generation[generation]))
         for gang, by_generation in bound.items()
@@ -173,6 +176,23 @@ def _waiting_for(entry: table.Entry, find: groups.Find, listed: Mapping[str, str
             yield generation
         elif record := plan_record.read(pod.gang.plan):
             yield record.origin
+
+
+def _lost(
+    generation: str, bound: Iterable[_ByGeneration], group: table.Group, find: groups.Find
+) -> int:
+    """Return how many members of a plan have left for certain.
+
+    A member that waits may be one of the plan unless it was created after that was over.
+    """
+    found = [record for one in bound for _, record in one.get(generation, ())]
+    until = max((record.until for record in found), default=0.0)
+    waiting = sum(
+        not pod.node and pod.gang is not None and pod.gang.created_at <= until
+        for entry in group.gangs
+        for pod in _shown(entry, find)
+    )
+    return max((record.count for record in found), default=0) - len(found) - waiting
 
 
 def _shown(entry: table.Entry, find: groups.Find) -> Iterator[records.PodRecord]:

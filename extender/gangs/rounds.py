@@ -230,8 +230,10 @@ def _is_untouched(slot: Slot) -> bool:
 
 def gate_record(one: Round, node: str, granted: dict[str, str]) -> plan_record.Record:
     """Return what is written on a member as its gate is opened."""
-    group = plan_record.group_text(one.group)
-    return plan_record.Record(group, one.generation, node, one.until, granted, one.completes)
+    group, count = plan_record.group_text(one.group), len(one.bound.keys() | one.slots.keys())
+    return plan_record.Record(
+        group, one.generation, node, one.until, granted, one.completes, count=count
+    )
 
 
 def binding_record(one: Round) -> plan_record.Record | None:

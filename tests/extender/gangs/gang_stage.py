@@ -41,7 +41,7 @@ class GangServer(ApiServer):
         found = self.objects["pods"].get(f"{parts[-3]}/{parts[-1]}")
         if found is None:
             return web.json_response({"code": 404}, status=404)
-        if body["metadata"].get("uid") not in (None, found["metadata"]["uid"]):
+        if body.get("metadata", {}).get("uid") not in (None, found["metadata"]["uid"]):
             return web.json_response({"code": 409, "reason": "Conflict"}, status=409)
         merged = json.loads(json.dumps(found))
         if wanted is not None:
@@ -51,7 +51,7 @@ class GangServer(ApiServer):
             gone = {gate["name"] for gate in wanted if gate.get("$patch") == "delete"}
             gates = merged["spec"].get("schedulingGates", [])
             merged["spec"]["schedulingGates"] = [g for g in gates if g["name"] not in gone]
-        notes = body["metadata"].get("annotations", {})
+        notes = body.get("metadata", {}).get("annotations", {})
         merged["metadata"].setdefault("annotations", {}).update(notes)
         status = body.get("status", {})
         conditions = {one["type"]: one for one in merged["status"].get("conditions", [])}
