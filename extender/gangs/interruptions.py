@@ -29,7 +29,8 @@ class Interruptions:
         self._parts, self._plans, self._settings = parts, plans, settings
         self.recovered = False
         self.partial: dict[str, tuple[float, int]] = {}
-        """By group: when bound members are evicted, unless more are bound than so many by then."""
+        """By group: when bound members are evicted, on the monotonic clock, unless more are bound than
+        so many by then."""
 
     async def recover(self, found: table.Table) -> None:
         """Keep the places of plans that an earlier life of this process has made."""
@@ -64,7 +65,7 @@ class Interruptions:
 
     def _deadline(self, found: list[recovery.Partial]) -> tuple[float, int]:
         seconds = self._settings.partial_seconds
-        return self._parts.clock.now() + seconds, sum(len(one.bound) for one in found)
+        return self._parts.clock.monotonic() + seconds, sum(len(one.bound) for one in found)
 
     def completing(self, one: rounds.Round, group: table.Group | None) -> rounds.Round:
         """Return a plan with what it completes, where an interruption left others bound."""
@@ -85,17 +86,17 @@ class Interruptions:
             if not found:
                 del self.partial[ident]
                 continue
-            if parts.clock.now() < deadline or not parts.enforces():
+            if parts.clock.monotonic() < deadline or not parts.enforces():
                 continue
             held = sum(len(one.bound) for one in found)
             if held > bound and ident in self._plans.by_group:
-                self.partial[ident] = parts.clock.now() + _GROWING_SECONDS, held
+                self.partial[ident] = parts.clock.monotonic() + _GROWING_SECONDS, held
                 continue
             await self._evict(ident, found)
 
     async def _evict(self, ident: str, found: list[recovery.Partial]) -> None:
         held = sum(len(part.bound) for part in found)
-        self.partial[ident] = self._parts.clock.now() + _EVICT_SECONDS, held
+        self.partial[ident] = self._parts.clock.monotonic() + _EVICT_SECONDS, held
         one = self._plans.by_group.get(ident)
         if one is not None:
             self._plans.give_up(one, "its members were not completed after an interruption")

@@ -1,6 +1,7 @@
 """What is left of a gang: of one that was interrupted it leaves, of one that ran it runs on."""
 
 import pytest
+from aiohttp import web
 
 from api import names
 from api.wire import durations
@@ -77,3 +78,29 @@ async def test_an_interrupted_gang_leaves_though_gates_of_others_were_not_opened
     async with gang_stage.opened(server, now=now) as stage:
         await stage.until(lambda: len(server.evicted) == 2)
         assert stage.bound("a") == 0
+
+
+class RefusingServer(gang_stage.GangServer):
+    """Refuses to bind one pod."""
+
+    refused = "a-3"
+
+    async def _post(self, request):
+        if request.path.endswith(f"/{self.refused}/binding"):
+            return web.json_response({"code": 403, "reason": "Forbidden"}, status=403)
+        return await super()._post(request)
+
+
+@pytest.mark.parametrize("jump", [0.0, 30.0, -3600.0])
+async def test_members_wait_as_long_for_the_others_where_the_wall_clock_is_set(jump):
+    server = RefusingServer()
+    gang_stage.nodes(server, 4, cpu="4")
+    async with gang_stage.opened(server) as stage:
+        stage.gang("a", 4)
+        await stage.until(lambda: stage.bound("a") == 3)
+        await stage.time.advance(0.5)
+        stage.time.jump(jump)
+        await stage.time.advance(6.0)
+        assert server.evicted == []
+        await stage.time.advance(6.0)
+        assert len(server.evicted) == 3
