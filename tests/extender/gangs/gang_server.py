@@ -20,6 +20,8 @@ class Server(faulty_server.Server):
         self.incarnations = 0
         self.looks_at = 0
         """Nodes that kube-scheduler looks at: where no fewer refuse a member, it is nominated."""
+        self.bindings_left = None
+        """Bindings that still arrive before all further ones are lost; None: any number."""
 
     def fault(self, **shares):
         """Return the next fault, where it concerns this kind of request."""
@@ -85,7 +87,12 @@ class Line(faulty_server.Line):
     async def bind(self, namespace, name, **more):
         if self.alive:
             self._on_bind(f"{namespace}/{name}", more["uid"])
+        server = self._server
+        if server.bindings_left == 0:
+            raise faulty_server.LOST
         await super().bind(namespace, name, **more)
+        if server.bindings_left:
+            server.bindings_left -= 1
 
     async def patch(self, resource, name, body, *, namespace, subresource="", **options):
         del resource, subresource, options

@@ -1,7 +1,8 @@
 """Gangs in random histories: bound whole or not at all, no place kept in vain, none left waiting.
 
 Members come late, go, and are more than needed; nodes come and go; writes are lost, late and not
-answered; watches lag; PodGroups are deleted and changed; the scheduler and the extender die.
+answered; watches lag; PodGroups are deleted and changed; the scheduler and the extender die, and a
+second extender stands by, plans as well and takes over.
 """
 
 import asyncio
@@ -37,12 +38,19 @@ class Histories(gang_teams.Teams):
         self.clock = clocks.ManualClock(now=NOW, turns=400)
         self.scheduler = gang_life.Scheduler(self.server, self.clock)
         self.life = gang_life.Life(self.server, self.clock, self.loop)
+        self.standby = None
+
+    @property
+    def lives(self):
+        """Those that are alive: the one that the scheduler calls first."""
+        return [self.life] if self.standby is None else [self.life, self.standby]
 
     def teardown(self):
         try:
             self.run(self.settle())
         finally:
-            self.run(self.life.kill())
+            for life in self.lives:
+                self.run(life.kill())
             self.loop.close()
 
     def run(self, work):
@@ -60,16 +68,66 @@ class Histories(gang_teams.Teams):
 
     @stateful.rule()
     def restart_extender(self):
+        self.run(self.restart())
+
+    async def restart(self):
+        await self.life.kill()
+        self.scheduler.crash()
+        self.life = gang_life.Life(self.server, self.clock, self.loop)
+
+    @stateful.rule(
+        name=st.sampled_from(GANGS),
+        wanted=gang_teams.SMALL,
+        gated=st.booleans(),
+        bindings=st.integers(1, 3),
+        is_crowded=st.booleans(),
+    )
+    def die_in_the_middle(self, name, wanted, gated, bindings, is_crowded):
+        """The extender dies after some Bindings, and there may be no room for the others then."""
+        self.let_in(gated)
+        self.declare(name, wanted["least"], **wanted)
+        self.run(self.interrupted(bindings, is_crowded))
+
+    async def interrupted(self, bindings, is_crowded):
+        self.catch_up()
+        await self.clock.advance(0.1)
+        self.server.bindings_left, turns = bindings, 12
+        while self.server.bindings_left and turns:
+            await self.turn(0.25)
+            turns -= 1
+        if not self.server.bindings_left:
+            await self.restart()
+            for name in tuple(self.server.nodes) if is_crowded else ():
+                self.take_pods(name, False)
+        self.server.bindings_left = None
+
+    @stateful.rule()
+    def start_standby(self):
         async def work():
-            await self.life.kill()
-            self.scheduler.crash()
-            self.life = gang_life.Life(self.server, self.clock, self.loop)
+            if self.standby is None:
+                self.standby = gang_life.Life(self.server, self.clock, self.loop)
 
         self.run(work())
 
-    @stateful.initialize(samples=st.booleans(), looks_at=LOOKS_AT)
-    def begin_to_sample_nodes(self, samples, looks_at):
+    @stateful.rule(dies=st.booleans())
+    def take_over(self, dies):
+        """The scheduler of the second extender leads from now on."""
+
+        async def work():
+            if self.standby is None:
+                return
+            self.scheduler.crash()
+            self.life, self.standby = self.standby, self.life
+            if dies:
+                await self.standby.kill()
+                self.standby = None
+
+        self.run(work())
+
+    @stateful.initialize(samples=st.booleans(), looks_at=LOOKS_AT, gated=st.booleans())
+    def begin(self, samples, looks_at, gated):
         self.sample_nodes(samples, looks_at)
+        self.let_in(gated)
 
     @stateful.rule(samples=st.booleans(), looks_at=LOOKS_AT)
     def sample_nodes(self, samples, looks_at):
@@ -82,10 +140,12 @@ class Histories(gang_teams.Teams):
 
     # -- time --------------------------------------------------------------------------------
 
-    @stateful.rule(kind=st.sampled_from(gang_life.KINDS), count=st.integers(1, 4))
-    def hear(self, kind, count):
+    @stateful.rule(
+        kind=st.sampled_from(gang_life.KINDS), count=st.integers(1, 4), which=st.integers(0, 1)
+    )
+    def hear(self, kind, count, which):
         async def work():
-            self.life.hear(kind, count)
+            self.lives[which % len(self.lives)].hear(kind, count)
 
         self.run(work())
 
@@ -117,17 +177,21 @@ class Histories(gang_teams.Teams):
         self.run(work())
 
     async def turn(self, seconds):
-        self.life.catch_up()
+        self.catch_up()
         for key in list(self.scheduler.due()):
             self.scheduler.attempt(self.life, key)
         await self.clock.advance(seconds)
-        self.life.catch_up()
+        self.catch_up()
+
+    def catch_up(self):
+        for life in self.lives:
+            life.catch_up()
 
     # -- what has to hold ----------------------------------------------------------------------
 
     @stateful.invariant()
     def the_state_is_what_the_watches_tell(self):
-        assert self.life.problems() == []
+        assert [life.problems() for life in self.lives] == [[]] * len(self.lives)
 
     async def settle(self):
         """Let everything arrive; then nothing is left to be done within some minutes."""
@@ -141,8 +205,8 @@ class Histories(gang_teams.Teams):
             found = self.restless()
             quiet = 0 if found else quiet + 1
             assert not found or self.clock.monotonic() < end, (found, self.told())
-            assert self.life.failed == []
-        assert self.life.problems() == []
+            assert not any(life.failed for life in self.lives)
+        self.the_state_is_what_the_watches_tell()
 
     def told(self):
         said = {
@@ -152,11 +216,11 @@ class Histories(gang_teams.Teams):
         return said, self.declared, list(self.life.gangs.plans.by_group)
 
     def restless(self):
-        life = self.life
         found = [f"{key} is being bound" for key in self.scheduler.flights]
-        found += [f"{uid} is assumed" for uid in life.books.assumptions]
-        found += [f"{uid} is kept" for uid in life.books.nominations]
-        found += [f"{group} has a plan" for group in life.gangs.plans.by_group]
+        for life in self.lives:
+            found += [f"{uid} is assumed" for uid in life.books.assumptions]
+            found += [f"{uid} is kept" for uid in life.books.nominations]
+            found += [f"{group} has a plan" for group in life.gangs.plans.by_group]
         for group in self.groups():
             found += self.partial(group) + self.waits(group)
         return found
