@@ -62,9 +62,17 @@ def _value(kind: str, said: Any) -> int | bytes:
 
 def envelope(change: str, kind: str, data: bytes) -> bytes:
     """Write a watch event around an object that is written already."""
+    return field(1, change.encode()) + field(2, field(1, _unknown(kind, data)))
+
+
+def body(said: Mapping[str, Any], kind: str) -> bytes:
+    """Write the body of an answer."""
+    return _unknown(kind, message(kind, said))
+
+
+def _unknown(kind: str, data: bytes) -> bytes:
     about = field(1, field(1, b"v1") + field(2, kind.encode()))
-    unknown = b"k8s\x00" + about + field(2, data) + field(3, b"") + field(4, b"")
-    return field(1, change.encode()) + field(2, field(1, unknown))
+    return b"k8s\x00" + about + field(2, data) + field(3, b"") + field(4, b"")
 
 
 def event(change: str, said: Mapping[str, Any], kind: str = "Pod") -> bytes:

@@ -7,6 +7,7 @@ byte has left goes out on another connection, whatever it changes.
 
 import asyncio
 import contextlib
+import os
 import select
 import socket
 import ssl
@@ -28,6 +29,13 @@ class UnsentError(ConnectionError):
 
 class UnsentTimeoutError(UnsentError, TimeoutError):
     """There was no connection in time, so no byte of the question has left."""
+
+
+def reason(error: OSError) -> str:
+    """Say why there is no connection, in the words of the operating system where it knows."""
+    if isinstance(error, ConnectionError) and error.errno:
+        return os.strerror(error.errno)
+    return str(error)
 
 
 class Address(NamedTuple):
@@ -245,7 +253,7 @@ class Pool:
         except TimeoutError as error:
             raise UnsentTimeoutError(f"cannot connect to {address} in time") from error
         except OSError as error:
-            raise UnsentError(f"cannot connect to {address}: {error}") from error
+            raise UnsentError(f"cannot connect to {address}: {reason(error)}") from error
         if self._closed:
             connection.close()
         return connection

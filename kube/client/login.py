@@ -16,6 +16,7 @@ from kube.client import access, errors
 
 logger = logging.getLogger(__name__)
 
+_USUAL: Final = "~/.kube/config"
 _BEARER: Final = "BearerToken"
 _FAILURES: Final = (
     kubernetes_asyncio.config.ConfigException,
@@ -37,7 +38,7 @@ class _Source:
 
     def check(self) -> None:
         """Raise when no file is there; the library would go on with nothing."""
-        paths = [self.path] if self.path else [Path(name) for name in _default_files()]
+        paths = [self.path] if self.path else map(Path, self._files.split(os.pathsep))
         if not any(path.expanduser().is_file() for path in paths):
             raise errors.AccessError(
                 f"there is no kubeconfig {self.name}; name an existing file or set KUBECONFIG"
@@ -48,7 +49,7 @@ class _Source:
         configuration = kubernetes_asyncio.client.Configuration()
         try:
             await kubernetes_asyncio.config.load_kube_config(
-                config_file=str(self.path) if self.path is not None else None,
+                config_file=self._files,
                 context=self.context,
                 client_configuration=configuration,
                 persist_config=False,
@@ -63,13 +64,12 @@ class _Source:
     @property
     def name(self) -> str:
         """The files and the context, for people."""
-        files = str(self.path) if self.path else kube_config.KUBE_CONFIG_DEFAULT_LOCATION
-        return f"{files} (context {self.context})" if self.context else files
+        return f"{self._files} (context {self.context})" if self.context else self._files
 
-
-def _default_files() -> list[str]:
-    # The library read KUBECONFIG when it was imported; os.pathsep parts its files.
-    return [name for name in kube_config.KUBE_CONFIG_DEFAULT_LOCATION.split(os.pathsep) if name]
+    @property
+    def _files(self) -> str:
+        # The library read KUBECONFIG when it was imported, and takes an empty one for a file.
+        return str(self.path or kube_config.KUBE_CONFIG_DEFAULT_LOCATION or _USUAL)
 
 
 class _Tokens:

@@ -15,7 +15,7 @@ from api.kubernetes import protobuf_fields
 from api.wire import durations
 from kube.client import errors, wire
 
-_MAGIC: Final = b"k8s\x00"
+MAGIC: Final = b"k8s\x00"
 """What every object begins with; an event does not."""
 _FIELD: Final = re.compile(r"(\w+) (\w+)(\?|\[\]|\{\})? (\d+)")
 _Proto = descriptor_pb2.FieldDescriptorProto
@@ -68,9 +68,9 @@ class Codec:
         try:
             told = self._event.FromString(frame)
             data = told.object.raw
-            if not data.startswith(_MAGIC):
+            if not data.startswith(MAGIC):
                 raise errors.Malformed("a watch event in protobuf holds no object")
-            unknown = self._unknown.FromString(data[len(_MAGIC) :])
+            unknown = self._unknown.FromString(data[len(MAGIC) :])
             kind = "Status" if told.type == "ERROR" else self._kind
             if unknown.typeMeta.kind != kind:
                 raise errors.Malformed(
@@ -79,6 +79,16 @@ class Codec:
             return wire.Told(told.type, self._classes[kind].FromString(unknown.raw))
         except message.DecodeError as error:
             raise errors.Malformed(f"a watch event is not protobuf: {error}") from error
+
+    def status(self, body: bytes) -> dict[str, Any] | None:
+        """Return the Status that a request was refused with; None where this is none."""
+        try:
+            unknown = self._unknown.FromString(body.removeprefix(MAGIC))
+            if unknown.typeMeta.kind != "Status":
+                return None
+            return self.plain(self._classes["Status"].FromString(unknown.raw))
+        except message.DecodeError:
+            return None
 
     def plain(self, told: Any) -> dict[str, Any]:
         """Return an object as its JSON says it."""
@@ -124,6 +134,16 @@ def _same(value: Any) -> Any:
 def _decoded(value: Any) -> Any:
     """Return a field; a text that is not UTF-8 comes as bytes."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def refusal(body: bytes) -> dict[str, Any] | None:
+    """Return the Status that a request was refused with; None where this is none."""
+    return _statuses().status(body)
+
+
+@functools.cache
+def _statuses() -> Codec:
+    return Codec("Status", {})
 
 
 def _text(value: str | bytes) -> str:

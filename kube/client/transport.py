@@ -3,12 +3,13 @@
 import asyncio
 import contextlib
 import dataclasses
+import importlib
 import logging
 import random
 import ssl
 import types
 from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import aiohttp
 import orjson
@@ -25,6 +26,8 @@ logger = logging.getLogger(__name__)
 _SAFE: Final = frozenset({"GET", "HEAD"})
 _RETRIED: Final = frozenset({429, 500, 502, 503, 504})
 _LARGEST_ERROR: Final = 65_536
+_BINARY: Final = b"k8s\x00"
+"""What an answer in protobuf begins with."""
 
 
 class Guard(Protocol):
@@ -363,20 +366,22 @@ async def _check_guard(
 @contextlib.contextmanager
 def _foreign_errors(call: Call) -> Iterator[None]:
     """Turn what the HTTP library raises into our errors: the one place that does."""
+    what = f"{call.verb} {call.resource or call.path}"
     try:
         yield
     except connection_pool.UnsentTimeoutError as error:
-        raise errors.NotSent(f"{call.verb} {call.resource}: no answer in time: {error}") from error
-    except (connection_pool.UnsentError, aiohttp.ClientConnectorError) as error:
+        raise errors.NotSent(f"{what}: no answer in time: {error}") from error
+    except connection_pool.UnsentError as error:
+        raise errors.NotSent(f"{what}: {error}") from error
+    except aiohttp.ClientConnectorError as error:
+        why = connection_pool.reason(error.os_error)
         raise errors.NotSent(
-            f"{call.verb} {call.resource}: {type(error).__name__}: {error}"
+            f"{what}: cannot connect to {error.host}:{error.port}: {why}"
         ) from error
     except TimeoutError as error:
-        raise errors.Unreachable(f"{call.verb} {call.resource}: no answer in time") from error
+        raise errors.Unreachable(f"{what}: no answer in time") from error
     except (aiohttp.ClientError, http_response.BrokenError, OSError) as error:
-        raise errors.Unreachable(
-            f"{call.verb} {call.resource}: {type(error).__name__}: {error}"
-        ) from error
+        raise errors.Unreachable(f"{what}: {type(error).__name__}: {error}") from error
 
 
 async def _refusal(answer: aiohttp.ClientResponse) -> errors.ApiError:
@@ -385,14 +390,21 @@ async def _refusal(answer: aiohttp.ClientResponse) -> errors.ApiError:
 
 
 def _refused(code: int, body: bytes, retry_after: str) -> errors.ApiError:
-    try:
-        status = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        status = None
+    status = _status(body)
     if not isinstance(status, dict):
         # Something in between answered, such as a load balancer.
         status = {"message": body.decode("utf-8", "replace").strip()[:500]}
     return errors.from_status(status, status=code, retry_after=_seconds(retry_after))
+
+
+def _status(body: bytes) -> Any:
+    if body.startswith(_BINARY):
+        # Only who asks for protobuf is answered in it, and has loaded it by then; it takes 4 MiB.
+        return importlib.import_module("kube.client.protobuf").refusal(body)
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
 
 
 def _seconds(retry_after: str) -> float | None:

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from api import resources
 from kube.client import access, client, errors, transport
 from kube.controllers import backoff
 from process.runtime import clock as clocks
 from process.runtime import metrics
+from tests import protobuf_messages as messages
 from tests.kube.client.requested import BODY, POD, PODS, Act
 
 
@@ -228,6 +230,17 @@ async def test_refusals_become_typed_errors_and_writes_are_not_repeated(
 async def test_refusal_of_something_in_between(server: Any, api: client.Client) -> None:
     server.on("DELETE", POD, server.text("<h1>bad gateway</h1>", 502))
     with pytest.raises(errors.ServerFailure, match="bad gateway"):
+        await api.delete(resources.PODS, "a", "shop")
+
+
+async def test_a_refusal_in_protobuf_is_said_in_its_words(server: Any, api: client.Client) -> None:
+    said = {"status": "Failure", "reason": "Forbidden", "code": 403, "message": "may not"}
+
+    async def refused(_: web.Request) -> web.Response:
+        return web.Response(body=messages.body(said, "Status"), status=403)
+
+    server.on("DELETE", POD, refused)
+    with pytest.raises(errors.Forbidden, match=r"^403 Forbidden: may not$"):
         await api.delete(resources.PODS, "a", "shop")
 
 

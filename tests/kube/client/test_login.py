@@ -142,6 +142,18 @@ async def test_nobody_is_logged_in(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         await connect.connect()
 
 
+async def test_an_empty_variable_is_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, write: Write
+) -> None:
+    monkeypatch.setattr(kube_config, "KUBE_CONFIG_DEFAULT_LOCATION", "")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(errors.AccessError, match=r"there is no kubeconfig ~/\.kube/config; "):
+        await connect.connect()
+    (tmp_path / ".kube").mkdir()
+    write("http://127.0.0.1:1", {"token": "abc"}).rename(tmp_path / ".kube" / "config")
+    assert (await connect.connect()).server == "http://127.0.0.1:1"
+
+
 async def test_file_that_is_no_kubeconfig(tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_text("{: nonsense")

@@ -230,6 +230,13 @@ def test_an_error_is_raised_as_what_it_stands_for() -> None:
         reader().event(messages.event("ERROR", said, "Status"))
 
 
+def test_a_refusal_in_protobuf_is_read() -> None:
+    said = {"status": "Failure", "reason": "Forbidden", "code": 403, "message": "may not"}
+    assert protobuf.refusal(messages.body(said, "Status")) == said
+    assert protobuf.refusal(messages.body({}, "Pod")) is None
+    assert protobuf.refusal(protobuf.MAGIC + b"\n\xff") is None
+
+
 @pytest.mark.parametrize(
     "frame",
     [
