@@ -4,13 +4,13 @@ import argparse
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from api import names
+from api import names, resources
 from api.koordinator.metrics import nodemetric
 from cli import clusters, reading
 from cli.explain import (
@@ -42,6 +42,18 @@ from process.runtime import entry
 _SUBJECTS = "pod|node|quota|reservation|gang|migration"
 
 
+_EXISTENCE: Mapping[str, Sequence[str]] = {
+    "gang": (
+        story_sources.EVERYTHING,
+        resources.PODS.review_name(),
+        resources.POD_GROUPS.review_name(),
+    ),
+    "reservation": (story_sources.RESERVATIONS, resources.RESERVATIONS.review_name()),
+    "migration": (story_sources.MIGRATIONS,),
+}
+"""What says whether there is one, by subject: where it was not read, nobody knows."""
+
+
 class ArgumentError(explained_error.ExplainedError):
     """What was asked cannot be told; says what to write instead."""
 
@@ -49,8 +61,8 @@ class ArgumentError(explained_error.ExplainedError):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of `koord explain`."""
     parser.description = (
-        "Tell the story of a pod, a node, a quota, a Reservation or a gang. Exit code: 0 it "
-        "exists, 1 it does not or the API server cannot be reached, 2 bad arguments."
+        "Tell the story of a pod, a node, a quota, a Reservation, a gang or a migration. Exit "
+        "code: 0 it exists, 1 it does not or the API server cannot be reached, 2 bad arguments."
     )
     subjects = parser.add_subparsers(dest="subject", metavar=_SUBJECTS, required=True)
     for each in (*_of_pods(subjects), *_of_objects(subjects)):
@@ -93,7 +105,10 @@ def _of_objects(
     subjects: "argparse._SubParsersAction[argparse.ArgumentParser]",
 ) -> Iterator[argparse.ArgumentParser]:
     quota = subjects.add_parser("quota", help="what it may use and why, who holds what it lends")
-    quota.add_argument("name")
+    quota.add_argument("name", help="name, or namespace/name")
+    quota.add_argument(
+        "-n", "--namespace", default="", help="namespace of the quota; names are unique without it"
+    )
     quota.add_argument("--snapshot", type=Path, metavar="FILE", help="read this file instead")
     reservation = subjects.add_parser(
         "reservation", help="why it waits, who may use it, who does, what is left, when it ends"
@@ -118,7 +133,8 @@ def _run(chosen: argparse.Namespace) -> int:
         if chosen.subject == "node" and chosen.topology:
             return asyncio.run(_laid_out(chosen))
         story = asyncio.run(_told(chosen))
-    except (errors.KubeError, ArgumentError, reader.FileError) as error:
+        _check_existence(chosen.subject, story)
+    except (errors.KubeError, ArgumentError, reader.FileError, reader.UnreadError) as error:
         terminal.warn(f"koord explain: {error}")
         return entry.BAD_SETTINGS if isinstance(error, ArgumentError) else entry.FAILED
     if answers.is_document(chosen.output):
@@ -128,10 +144,22 @@ def _run(chosen: argparse.Namespace) -> int:
     return entry.OK if story.found else entry.FAILED
 
 
+def _check_existence(subject: str, story: stories.Story) -> None:
+    """Raise where the story says that there is none, and nobody could have seen one."""
+    for source in () if story.found else story.sources:
+        if source.name in _EXISTENCE.get(subject, ()) and not source.reached:
+            raise reader.UnreadError(
+                f"whether there is {story.subject} is not known: {source.note}"
+            )
+
+
 async def _told(chosen: argparse.Namespace) -> stories.Story:
     if chosen.subject == "quota":
         snapshot = await reader.opened(chosen, clocks.SystemClock())
-        return quota(cluster.build(snapshot), chosen.name)
+        story = quota(cluster.build(snapshot), chosen.name, chosen.namespace)
+        if not story.found:
+            reader.demand(snapshot, *resources.QUOTA_RESOURCES)
+        return story
     if chosen.subject == "reservation" and chosen.snapshot is not None:
         return reservation_story.told(
             reservation_story.Facts(reserved.build(reader.load(chosen.snapshot)), chosen.name)
@@ -189,16 +217,21 @@ def key_of(name: str, namespace: str) -> str:
     """Return namespace/name."""
     if not name:
         raise ArgumentError("name a pod, or a file with -f")
+    if name.count("/") > 1 or name.startswith("/") or name.endswith("/"):
+        raise ArgumentError(f"{name}: write a name, or namespace/name")
     return name if "/" in name else f"{namespace}/{name}"
 
 
 def read(path: Path) -> dict[str, Any]:
     """Read a pod, or the pod template of a workload, from a file."""
     try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+        found = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
     except (OSError, yaml.YAMLError, *reading.UNREADABLE) as error:
-        raise ArgumentError(f"{path} cannot be read: {error}") from error
-    body = asked_pod.body(found)
+        raise ArgumentError(f"{path} cannot be read: {reading.refusal(error)}") from error
+    bodies = [one for one in map(asked_pod.body, found) if one is not None]
+    if len(bodies) > 1:
+        raise ArgumentError(f"{path} holds {len(bodies)} pods or workloads: leave one in it")
+    body = bodies[0] if bodies else None
     if body is None:
         raise ArgumentError(f"{path} holds neither a Pod nor a workload with a pod template")
     return body
@@ -344,8 +377,14 @@ async def migration(sources: story_sources.Sources, name: str, now: float) -> st
     return _with_sources(migration_story.told(facts), sources)
 
 
-def quota(found: cluster.Cluster, name: str) -> stories.Story:
+def quota(found: cluster.Cluster, asked: str, namespace: str = "") -> stories.Story:
     """Tell the story of a quota, or which names are near one that does not exist."""
+    before, _, name = asked.rpartition("/")
+    namespace = before or namespace
+    one = found.forest.quota(name)
+    if namespace and one is not None and one.namespace != namespace:
+        verdict = f"There is no ElasticQuota {namespace}/{name}: {name} is in {one.namespace}."
+        return stories.Story(f"quota {namespace}/{name}", verdict, found=False)
     if found.forest.figures(name) is not None:
         return quota_story.told(found, name)
     known = [*found.forest.names(), names.DEFAULT_QUOTA, names.SYSTEM_QUOTA]

@@ -4,6 +4,7 @@ import argparse
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 
+from api import resources
 from cli import clusters, scope, watching
 from cli.output import answers, terminal
 from cli.quota import cluster, table
@@ -36,7 +37,9 @@ def _run(chosen: argparse.Namespace) -> int:
 def _show(chosen: argparse.Namespace) -> int:
     try:
         snapshot = asyncio.run(reader.opened(chosen, clocks.SystemClock()))
-    except (errors.KubeError, reader.FileError) as error:
+        if not any(map(snapshot.of, resources.QUOTA_RESOURCES)):
+            reader.demand(snapshot, *resources.QUOTA_RESOURCES)
+    except (errors.KubeError, reader.FileError, reader.UnreadError) as error:
         terminal.warn(f"koord get: {error}")
         return entry.FAILED
     found = cluster.build(snapshot)

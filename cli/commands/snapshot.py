@@ -4,6 +4,7 @@ import argparse
 import asyncio
 from pathlib import Path
 
+from api import resources
 from cli.output import terminal
 from cli.snapshot import reader, renaming
 from kube.client import errors
@@ -31,10 +32,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(chosen: argparse.Namespace) -> int:
     try:
         snapshot = asyncio.run(reader.opened(chosen, clocks.SystemClock()))
+        reader.demand(snapshot, resources.PODS, resources.NODES)
         if chosen.rename:
             snapshot = renaming.renamed(snapshot)
         size = reader.save(chosen.to, snapshot)
-    except (errors.KubeError, reader.FileError) as error:
+    except (errors.KubeError, reader.FileError, reader.UnreadError) as error:
         terminal.warn(f"koord snapshot: {error}")
         return entry.FAILED
     count = sum(map(len, snapshot.objects.values()))

@@ -32,6 +32,8 @@ Raw = Mapping[str, Any]
 
 EXTENDER, MANAGER, WEBHOOK = "extender", "manager", "webhook"
 PROCESSES: Final = (EXTENDER, MANAGER, WEBHOOK)
+EVERYTHING, RESERVATIONS, MIGRATIONS = "the cluster", "Reservations", "PodMigrationJobs"
+"""Names of the sources that say whether there is a gang, a Reservation, a PodMigrationJob."""
 _COMPONENTS: Final = {EXTENDER: "scheduler", MANAGER: "manager", WEBHOOK: "webhook"}
 _SECONDS: Final = 5.0
 _POD: Final = msgspec.json.Decoder(core.Pod)
@@ -167,7 +169,7 @@ class Sources:
     async def reservations(self, *, pods: bool) -> reserved.Cluster | None:
         """Return all Reservations with nodes; with every pod, or else as their status has them."""
         wanted = (resources.RESERVATIONS, resources.NODES, *((resources.PODS,) if pods else ()))
-        found = await self._learned("Reservations", self._taken(wanted[:1]))
+        found = await self._learned(RESERVATIONS, self._taken(wanted[:1]))
         if found is None:
             return None
         for what, why in found.unread.items():
@@ -181,13 +183,13 @@ class Sources:
     async def migrations(self) -> Sequence[Raw]:
         """Return all PodMigrationJobs."""
         read = self._kube.list(resources.POD_MIGRATION_JOBS)
-        found = await self._learned("PodMigrationJobs", read)
+        found = await self._learned(MIGRATIONS, read)
         return found.items if found else ()
 
     async def everything(self) -> formats.Snapshot | None:
         """Return what a snapshot holds; what may not be read is noted and left out."""
         read = reader.taken(self._kube, self._clock, self._options.namespace)
-        found = await self._learned("the cluster", read)
+        found = await self._learned(EVERYTHING, read)
         for what, why in sorted(found.unread.items()) if found is not None else ():
             if why != reader.NOT_INSTALLED:
                 self._note(what, None, why)

@@ -5,6 +5,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
+from api import resources
 from cli.output import answers, report_files, terminal
 from cli.placement import whole_extender
 from cli.simulation import object_files
@@ -37,6 +38,7 @@ def read(chosen: argparse.Namespace) -> formats.Snapshot:
 def snapshot(chosen: argparse.Namespace) -> formats.Snapshot:
     """Return the state that was asked for, kept in a file where that is wanted."""
     found = read(chosen)
+    reader.demand(found, resources.PODS, resources.NODES)
     if chosen.save is not None:
         reader.save(chosen.save, found)
     return found
@@ -65,7 +67,12 @@ def ended(
     except refused as error:
         terminal.warn(f"koord simulate: {error}")
         return entry.BAD_SETTINGS
-    except (errors.KubeError, reader.FileError, report_files.FileError) as error:
+    except (
+        errors.KubeError,
+        reader.FileError,
+        reader.UnreadError,
+        report_files.FileError,
+    ) as error:
         terminal.warn(f"koord simulate: {error}")
         return entry.FAILED
     if answers.is_document(chosen.output):

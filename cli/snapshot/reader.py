@@ -35,6 +35,10 @@ class FileError(explained_error.ExplainedError):
     """A file that cannot be read or written; names it and the reason."""
 
 
+class UnreadError(explained_error.ExplainedError):
+    """What a command cannot do without could not be read; names it and the reason."""
+
+
 def add_arguments(parser: argparse.ArgumentParser, *, namespace_alias: bool = True) -> None:
     """Declare where the state is read from: a cluster, or a file.
 
@@ -58,6 +62,14 @@ async def opened(chosen: argparse.Namespace, clock: clocks.Clock) -> formats.Sna
     async with clients.Client(access, clock=clock, user_agent="koord-snapshot") as kube:
         with progress.bar() as step:
             return await taken(kube, clock, chosen.koord_namespace, step=step)
+
+
+def demand(snapshot: formats.Snapshot, *kinds: resources.Resource) -> None:
+    """Raise where one of these kinds could not be read: its absence must not pass for none."""
+    for name in (kind.review_name() for kind in kinds):
+        why = snapshot.unread.get(name, NOT_INSTALLED)
+        if why != NOT_INSTALLED:
+            raise UnreadError(f"{name} could not be read: {why}")
 
 
 def load(path: Path) -> formats.Snapshot:

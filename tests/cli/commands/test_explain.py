@@ -9,8 +9,11 @@ from aiohttp import web
 from cli import main
 from cli.commands import explain
 from cli.explain import story_sources
+from cli.quota import cluster
 from kube.client import access, client
 from process.runtime import clock
+from simulator.processes import credentials
+from tests.cli.commands import test_get as quotas
 
 NODE = {"metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "8"}}}
 OURS = {"app.kubernetes.io/part-of": "koord"}
@@ -138,6 +141,51 @@ def test_pods_are_named_with_their_namespace():
     assert explain.key_of("a/p", "shop") == "a/p"
     with pytest.raises(explain.ArgumentError, match="name a pod"):
         explain.key_of("", "shop")
+    for name in ("a/b/c", "/p", "a/"):
+        with pytest.raises(explain.ArgumentError, match=f"{name}: write a name, or namespace/"):
+            explain.key_of(name, "shop")
+
+
+def test_of_several_documents_the_pod_is_tried_and_two_pods_are_refused(tmp_path):
+    path = tmp_path / "x.yaml"
+    pod = "kind: Pod\nmetadata: {name: p}\nspec: {}\n"
+    path.write_text(f"kind: Namespace\n---\n{pod}")
+    assert explain.read(path)["metadata"]["name"] == "p"
+    path.write_text(f"{pod}---\n{pod}")
+    with pytest.raises(explain.ArgumentError, match="holds 2 pods or workloads: leave one in it"):
+        explain.read(path)
+
+
+FORBIDDEN = {
+    "gang": "/api/v1/pods",
+    "migration": "/apis/scheduling.koordinator.sh/v1alpha1/podmigrationjobs",
+    "reservation": "/apis/scheduling.koordinator.sh/v1alpha1/reservations",
+    "quota": "/apis/scheduling.sigs.k8s.io/v1alpha1/elasticquotas",
+}
+
+
+@pytest.mark.parametrize("subject", FORBIDDEN)
+async def test_what_may_not_be_read_is_not_said_to_be_absent(subject, plane, tmp_path, capsys):
+    file = tmp_path / "kubeconfig"
+    file.write_text(json.dumps(credentials.kubeconfig(plane.url, b"", "t")))
+    words = ["explain", subject, "x", f"--kubeconfig={file}"]
+    for path in ("/api/v1/namespaces/koordinator-system/configmaps", FORBIDDEN[subject]):
+        plane.list(path)
+    assert await asyncio.to_thread(main.main, words) == 1
+    assert "here is no" in capsys.readouterr().out
+    plane.answers[FORBIDDEN[subject]] = 403
+    assert await asyncio.to_thread(main.main, words) == 1
+    told = capsys.readouterr()
+    assert (told.out, "403" in told.err) == ("", True)
+
+
+def test_a_quota_is_not_found_in_another_namespace():
+    found = cluster.build(quotas.TEAMS)
+    assert explain.quota(found, "team-a", "team-a").found
+    assert explain.quota(found, "team-a/team-a").found
+    story = explain.quota(found, "team-a", "shop")
+    assert story.verdict == "There is no ElasticQuota shop/team-a: team-a is in team-a."
+    assert not story.found
 
 
 def test_a_cluster_that_cannot_be_reached_is_said(tmp_path, capsys):

@@ -148,6 +148,14 @@ def test_a_second_object_of_the_same_name_is_told_and_counts_for_nothing(file, c
     assert "note: nodes could not be read: 403: no" in told.err
 
 
+def test_quotas_that_may_not_be_read_are_not_an_empty_list(file, capsys):
+    kinds = [kind.review_name() for kind in resources.QUOTA_RESOURCES]
+    assert main.main(["get", "quota", "-A", file(a_snapshot([], unread=[(kinds[0], "403: no")]))])
+    assert f"koord get: {kinds[0]} could not be read: 403: no" in capsys.readouterr().err
+    some = a_snapshot([a_quota("t", "one")], unread=[(kinds[0], "403: no")])
+    assert main.main(["get", "quota", "-A", file(some)]) == 0
+
+
 def test_children_stand_below_their_parent(file, capsys):
     tree = a_snapshot(
         [
