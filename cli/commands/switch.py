@@ -43,7 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         help=f"one of {', '.join(KNOWN)}, or agent.evictions, agent.nri, agent.STRATEGY",
     )
-    parser.add_argument("mode", nargs="?", choices=(*live_switches.Mode, DEFAULT))
+    parser.add_argument(
+        "mode", nargs="?", choices=(*(mode.value for mode in live_switches.Mode), DEFAULT)
+    )
     parser.add_argument("--yes", action="store_true", help="do not ask")
     parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
     clusters.add_arguments(parser)

@@ -14,6 +14,7 @@ from api.kubernetes import core
 from api.wire import quantity
 from cli import clusters, reading, scope, watching
 from cli.output import answers, columns, terminal
+from cli.quota import table
 from cli.view import overview, overview_reader
 from domain.pods import resources as amounts
 from kube.client import client as clients
@@ -54,13 +55,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "by them. Documents count cpu in milli-cores and memory in bytes. Exit code: 0 shown, 1 "
         "the API server cannot be reached, 2 bad arguments."
     )
-    parser.add_argument("what", choices=tuple(_COLUMNS), nargs="?", default="nodes")
+    parser.add_argument(
+        "what",
+        choices=tuple(_COLUMNS),
+        type=_plural,
+        nargs="?",
+        default="nodes",
+        help="default nodes; the singular is understood too",
+    )
     scope.add_arguments(parser, "nodes, pods or quotas")
     watching.add_arguments(parser)
     clusters.add_arguments(parser)
     clusters.add_installation(parser, alias=False)
     clusters.add_output(parser)
     parser.set_defaults(run=_run)
+
+
+def _plural(word: str) -> str:
+    return f"{word}s" if f"{word}s" in _COLUMNS else word
 
 
 def _run(chosen: argparse.Namespace) -> int:
@@ -202,12 +214,16 @@ def _quota_cells(row: Row) -> Iterable[tuple[str, ...]]:
     figures = ("used", "entitled", "guaranteed", "borrowed", "lent")
     kinds = sorted({kind for one in figures for kind in row.get(one) or {}})
     for kind in kinds:
-        amounts_of = (str((row.get(one) or {}).get(kind, _NONE)) for one in figures)
+        amounts_of = (_quantity(kind, (row.get(one) or {}).get(kind)) for one in figures)
         more = (row["parent"] or _NONE, row["tree"] or _NONE)
         yield (row["namespace"] or _NONE, row["name"], *more, kind, *amounts_of)
 
 
 _CELLS: Final = {"nodes": _node_cells, "pods": _pod_cells, "quotas": _quota_cells}
+
+
+def _quantity(kind: str, text: str | None) -> str:
+    return table.written(kind, None if text is None else quantity.amount(kind, text))
 
 
 def _cores(milli: int | None) -> str:

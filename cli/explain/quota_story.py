@@ -40,24 +40,27 @@ def told(cluster: clusters.Cluster, name: str) -> stories.Story:
 def _verdict(name: str, mine: standings.Standing) -> str:
     keys = [key for key in table.resources_of(mine) if key != model.PODS]
     parts = [
-        f"{_amount(key, mine.used.get(key, 0))} of {_named(key, mine.entitled.get(key, 0))}"
-        for key in keys
-        if key in mine.entitled
+        _of(key, mine.used.get(key, 0), mine.entitled[key]) for key in keys if key in mine.entitled
     ]
     waits = [_named(key, mine.waiting[key]) for key in keys if mine.waiting.get(key)]
     verdict = f"Quota {name} uses {_listed(parts)}" if parts else f"Quota {name} has no limit"
     return f"{verdict}; pods that ask for {_listed(waits)} wait." if waits else f"{verdict}."
 
 
+def _of(key: str, used: int, entitled: int) -> str:
+    if entitled >= table.UNLIMITED:
+        return f"{_named(key, used)} without a limit"
+    return f"{_amount(key, used)} of {_named(key, entitled)}"
+
+
 def _figures(cluster: clusters.Cluster, name: str, mine: standings.Standing) -> stories.Chapter:
     sentences = []
     for key in table.resources_of(mine):
         entitled = mine.entitled.get(key)
-        now = "is not limited now" if entitled is None else f"may use {_amount(key, entitled)} now"
         text = (
             f"{key}: uses {_amount(key, mine.used.get(key, 0))}, "
-            f"is guaranteed {_amount(key, mine.guaranteed.get(key, 0))}, {now}, "
-            f"never more than {_amount(key, mine.cap[key])}"
+            f"is guaranteed {_amount(key, mine.guaranteed.get(key, 0))}, "
+            f"{_limited(key, entitled, mine.cap[key])}"
         )
         for word, amounts in (("borrows", mine.borrowed), ("lends", mine.lent)):
             text += f"; {word} {_amount(key, amounts[key])}" if amounts.get(key) else ""
@@ -67,6 +70,15 @@ def _figures(cluster: clusters.Cluster, name: str, mine: standings.Standing) -> 
     sentences += _shape(cluster, name)
     figures = {word: quantity.texts(getattr(mine, word)) for word in table.FIGURES}
     return stories.Chapter("figures", tuple(sentences), figures)
+
+
+def _limited(key: str, entitled: int | None, cap: int) -> str:
+    """Say what the quota may use now, and at most."""
+    if entitled is None or entitled >= table.UNLIMITED:
+        now = "is not limited now"
+    else:
+        now = f"may use {_amount(key, entitled)} now"
+    return f"{now}, never more than {_amount(key, cap)}" if cap < table.UNLIMITED else now
 
 
 def _shape(cluster: clusters.Cluster, name: str) -> Iterator[str]:

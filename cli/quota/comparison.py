@@ -93,7 +93,7 @@ def _cell(
     texts = []
     for one in (old, new):
         amount = getattr(one, figure).get(key) if one is not None else None
-        texts.append("-" if amount is None else quantity.text(key, amount))
+        texts.append(table.written(key, amount))
     return texts[0] if texts[0] == texts[1] else f"{texts[0]} → {texts[1]}"
 
 

@@ -20,7 +20,7 @@ COLUMNS: Final = (
 )
 FIGURES: Final = ("used", "entitled", "guaranteed", "cap", "borrowed", "lent", "waiting")
 _NONE: Final = "-"
-_UNLIMITED: Final = 1 << 60
+UNLIMITED: Final = 1 << 60
 """An amount that no cluster has: the default quota may use everything."""
 _BUILT_IN: Final = "(built in)"
 
@@ -130,7 +130,7 @@ def _cells(row: Row) -> Iterator[tuple[str, ...]]:
     keys = resources_of(row.standing)
     for key in keys:
         amounts = (getattr(row.standing, figure).get(key) for figure in FIGURES)
-        yield (*head, key, *(_text(key, amount) for amount in amounts))
+        yield (*head, key, *(written(key, amount) for amount in amounts))
     if not keys:
         yield (*head, _NONE, *(_NONE for _ in FIGURES))
 
@@ -143,8 +143,9 @@ def resources_of(standing: standings.Standing) -> tuple[str, ...]:
     )
 
 
-def _text(key: str, amount: int | None) -> str:
-    if amount is not None and amount >= _UNLIMITED:
+def written(key: str, amount: int | None) -> str:
+    """Return an amount as people read it."""
+    if amount is not None and amount >= UNLIMITED:
         return "unlimited"
     return _NONE if amount is None else quantity.text(key, amount)
 

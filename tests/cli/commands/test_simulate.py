@@ -217,3 +217,17 @@ def test_quota_is_kept_for_a_nominated_pod(file, capsys, priority, evicted):
     found = run(file, capsys, snapshot=a_snapshot(quotas, pods, ("40", "15")))
     assert [one["pod"] for one in found["evictions"]] == evicted
     assert starts(found) == {"batch/mid": "13:00:00Z"}
+
+
+def test_a_quota_without_a_limit_is_called_so_in_the_table(file, capsys):
+    snapshot = a_snapshot([a_quota("batch", "batch", most=str(2**61))], [a_pod("p", "batch", "1")])
+    assert main.main(["simulate", "quota", file(snapshot), "--set=batch.min.cpu=2"]) == 0
+    row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("batch"))
+    assert row.split()[-2:] == ["unlimited", "0"]
+
+
+@pytest.mark.parametrize("kind", ["pods", "nodes"])
+def test_without_pods_or_nodes_nothing_is_simulated(kind, file, capsys):
+    saved = file(a_snapshot([a_quota("batch", "batch")], unread=[(kind, "403: no")]))
+    assert main.main(["simulate", "quota", saved]) == 1
+    assert capsys.readouterr().err == f"koord simulate: {kind} could not be read: 403: no\n"

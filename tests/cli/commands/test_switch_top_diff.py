@@ -31,6 +31,11 @@ PROFILE = {
         "priorityClassName": "koord-batch",
     },
 }
+UNLIMITED = {
+    "metadata": {"name": "all"},
+    "spec": {"min": {"cpu": "1"}, "max": {"cpu": "1844674407370955161"}},
+}
+"""As much as Koordinator writes into its default quota."""
 
 
 @pytest.fixture
@@ -115,6 +120,12 @@ def test_an_unknown_switch_is_refused(key, why, capsys):
     assert why in capsys.readouterr().err
 
 
+def test_an_unknown_mode_is_refused_with_those_there_are(capsys):
+    with pytest.raises(SystemExit):
+        main.main(["switch", "agent", "of"])
+    assert "(choose from 'enforce', 'observe', 'off', 'default')" in capsys.readouterr().err
+
+
 async def test_top_shows_what_is_requested_used_and_lent(served, capsys):
     admin, run = served
     await filled(admin)
@@ -136,7 +147,11 @@ async def test_top_shows_what_is_requested_used_and_lent(served, capsys):
     assert row.split()[4] == "18%"
     assert await run("top", "pods", "-o", "wide") == 0
     assert capsys.readouterr().out.splitlines()[0].split()[4:6] == ["BAND", "PHASE"]
+    await admin.create(resources.ELASTIC_QUOTAS, UNLIMITED, "default")
     assert await run("top", "quotas", "-A") == 0
+    assert "unlimited" in capsys.readouterr().out
+    assert await run("top", "node", "-o", "name") == 0
+    assert capsys.readouterr().out.splitlines() == ["n1"]
 
 
 async def test_status_shows_nodes_with_labels_and_pods_of_a_namespace(served, capsys):

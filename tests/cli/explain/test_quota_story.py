@@ -8,6 +8,8 @@ from cli.explain import quota_story, stories
 from cli.quota import cluster
 from tests.cli.commands import test_get as quotas
 
+UNLIMITED = "1844674407370955161"
+"""What Koordinator writes as the maximum of its default quota."""
 a_quota, a_pod, file = quotas.a_quota, quotas.a_pod, quotas.file
 
 
@@ -76,6 +78,14 @@ def test_every_quota_of_a_tree_and_the_default_quota_have_a_story():
     assert "the root shares out" in child
     assert "p shares out" in child
     assert "No object states it" in text(tree, names.DEFAULT_QUOTA)
+
+
+def test_a_quota_without_a_limit_is_told_without_the_figure_that_stands_for_none():
+    everything = a_quota(names.DEFAULT_QUOTA, "x", quotas.PLAIN, minimum="0", most=UNLIMITED)
+    snapshot = quotas.a_snapshot([everything], [a_pod("p", "nobody", "2")])
+    told = text(snapshot, names.DEFAULT_QUOTA)
+    assert told.startswith(f"Quota {names.DEFAULT_QUOTA} uses 2 cores without a limit.")
+    assert "cpu: uses 2, is guaranteed 0, is not limited now." in told
 
 
 def test_the_command_names_the_nearest_quotas(file, capsys):
