@@ -23,7 +23,10 @@ class Parser(argparse.ArgumentParser):
         if choice is not None:
             return _meant(choice[1], [word for word, _ in self.commands()])
         if unknown is not None:
-            return _meant(unknown[1], list(self.every_flag()))
+            flags = list(self.every_flag())
+            if unknown[1] in flags:
+                return f"; this command takes no {unknown[1]}"
+            return _meant(unknown[1], flags)
         return ""
 
     def commands(self) -> Iterator[tuple[str, "Parser"]]:

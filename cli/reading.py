@@ -26,6 +26,11 @@ def either(otherwise: U, read: Callable[P, T], *args: P.args, **more: P.kwargs) 
         return otherwise
 
 
+def refusal(error: BaseException) -> str:
+    """Say why a file cannot be read or written; the sentence around it names the file."""
+    return (error.strerror if isinstance(error, OSError) else "") or str(error)
+
+
 def why(error: BaseException) -> str:
     """Say what is wrong with an object that could not be read."""
     return f"an object has an unexpected shape ({type(error).__name__}: {error})"

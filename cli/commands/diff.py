@@ -115,7 +115,7 @@ def _documents(path: Path) -> list[Any]:
             raise FileError(f"{path} is larger than {_LONGEST_FILE >> 20} MiB")
         return [one for one in yaml.safe_load_all(data) if one is not None]
     except (OSError, yaml.YAMLError, *reading.UNREADABLE) as error:
-        raise FileError(f"{path} cannot be read: {error}") from error
+        raise FileError(f"{path} cannot be read: {reading.refusal(error)}") from error
 
 
 async def _compared(

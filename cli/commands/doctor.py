@@ -82,6 +82,10 @@ def _run(chosen: argparse.Namespace) -> int:
     if chosen.name:
         terminal.warn("koord doctor: only koord doctor node takes a name")
         return entry.BAD_SETTINGS
+    for file in chosen.scheduler_config:
+        if not file.is_file():
+            terminal.warn(f"koord doctor: --scheduler-config {file}: there is no such file")
+            return entry.BAD_SETTINGS
     try:
         found, collected = asyncio.run(_examine(chosen))
         if collected:

@@ -230,7 +230,7 @@ def save(path: Path, content: bytes) -> None:
         path.touch(mode=0o600)
         path.write_bytes(content)
     except OSError as error:
-        raise BundleError(f"{path} cannot be written: {error}") from error
+        raise BundleError(f"{path} cannot be written: {reading.refusal(error)}") from error
 
 
 def packed(files: Mapping[str, bytes], now: float) -> bytes:

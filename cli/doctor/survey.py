@@ -34,6 +34,7 @@ VERTICAL: Final = resources.Resource(
 )
 WEBHOOK: Final = "koord-webhook"
 SECRET, FOREIGN_SECRET = "koord-webhook-certificates", "koord-webhook-tls"
+_UNSERVED: Final = "nothing, where it is not installed on purpose; else run it on a whole cluster"
 _POD: Final = msgspec.json.Decoder(core.Pod)
 
 
@@ -272,6 +273,10 @@ async def learn(what: str, asked: Awaitable[T]) -> T | facts.Unknown:
     """Return what can be read, or why it cannot."""
     try:
         return await asked
+    except errors.ApiError as error:
+        if error.is_of_unserved_kind:
+            return facts.Unknown(what, str(error), _UNSERVED)
+        return facts.Unknown(what, str(error))
     except errors.KubeError as error:
         return facts.Unknown(what, str(error))
     except reading.UNREADABLE as error:
@@ -327,7 +332,7 @@ def read_config(path: Path) -> facts.Answer[facts.Raw]:
     try:
         return parse_config(str(path), path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        return facts.Unknown(str(path), str(error))
+        return facts.Unknown(str(path), reading.refusal(error))
 
 
 def parse_config(source: str, text: str) -> facts.Answer[facts.Raw]:

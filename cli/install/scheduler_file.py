@@ -11,7 +11,7 @@ import yaml
 
 from api import names
 from api.kubernetes import scheduler_config
-from cli import clusters
+from cli import clusters, reading
 from cli.install import commented_yaml, in_place_files, scheduler_merge, scheduler_text
 from cli.output import terminal
 from extender import settings as extender_settings
@@ -114,7 +114,7 @@ def _parsed(file: Path) -> Any:
         found = yaml.safe_load(file.read_bytes())
         return _unwrapped(found, file) if _is_config_map(found) else found
     except (OSError, yaml.YAMLError) as error:
-        raise ChoiceError(f"--existing {file}: cannot be read: {error}") from error
+        raise ChoiceError(f"--existing {file}: cannot be read: {reading.refusal(error)}") from error
 
 
 def _is_config_map(found: Any) -> bool:

@@ -1,5 +1,8 @@
 """What the descheduler decides on, read from a live cluster by its own informers."""
 
+import contextlib
+import logging
+from collections.abc import Iterator
 from typing import Final
 
 from api import names, resources
@@ -11,6 +14,7 @@ from descheduler.placement import scheduler_state
 from descheduler.placement.settings import PlacementSettings
 from kube.client import client as clients
 from kube.client import errors
+from kube.informers import reflector
 from process.configuration import explained_error
 from process.runtime import clock as clocks
 from process.runtime import supervise
@@ -33,13 +37,18 @@ class LiveCluster:
 
     async def started(self, supervisor: supervise.Supervisor, seconds: float) -> None:
         """Read the cluster; a NotReadError names what has not come in time."""
-        self._watched.start(supervisor)
-        self._state.start(supervisor)
+        with contextlib.suppress(errors.ApiError):
+            # Informers try for ever: where no API server answers, a person wants to know at once.
+            await self._kube.read("/version")
         deadline = self._clock.monotonic() + seconds
-        while (missing := self._missing()) is not None:
-            if self._clock.monotonic() >= deadline:
-                raise NotReadError(f"the cluster could not be read in {seconds:.0f} s: {missing}")
-            await self._clock.sleep(_LOOK_SECONDS)
+        with _quiet():
+            self._watched.start(supervisor)
+            self._state.start(supervisor)
+            while (missing := self._missing()) is not None:
+                if self._clock.monotonic() >= deadline:
+                    why = f"the cluster could not be read in {seconds:.0f} s: {missing}"
+                    raise NotReadError(why)
+                await self._clock.sleep(_LOOK_SECONDS)
 
     def _missing(self) -> str | None:
         return self._watched.members.unlisted() or self._state.health()
@@ -74,6 +83,18 @@ class LiveCluster:
                 if isinstance(one, migration.MigrationControllerArgs):
                     return one, ""
         return _default(), f"ConfigMap {names.CONFIG_MAP_DESCHEDULER} configures no migration"
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep from the terminal what informers log of kinds that are not installed."""
+    log = logging.getLogger(reflector.__name__)
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 def _default() -> migration.MigrationControllerArgs:

@@ -25,7 +25,7 @@ def read(path: Path) -> Sequence[dict[str, Any]]:
             raise DocumentError(f"{path} is larger than {_LONGEST >> 20} MiB")
         documents = [one for one in yaml.safe_load_all(data) if one is not None]
     except (OSError, yaml.YAMLError, *reading.UNREADABLE) as error:
-        raise DocumentError(f"{path} cannot be read: {error}") from error
+        raise DocumentError(f"{path} cannot be read: {reading.refusal(error)}") from error
     found = []
     for one in documents:
         items = one.get("items") if isinstance(one, dict) else None

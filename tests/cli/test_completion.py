@@ -84,6 +84,7 @@ def test_fish_is_told_of_every_flag(known):
         (("status", "--kubeconfg=x"), "did you mean --kubeconfig"),
         (("explain", "pood"), "did you mean pod"),
         (("explain", "node", "n", "--topolgy"), "did you mean --topology"),
+        (("explain", "node", "n", "-n", "shop"), "this command takes no -n"),
     ],
     ids=" ".join,
 )

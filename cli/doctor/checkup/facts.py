@@ -24,6 +24,9 @@ class Unknown:
 
     what: str
     reason: str
+    remedy: str = (
+        "make it readable for the account that runs this (permission, network), and run it again"
+    )
 
 
 class UnknownError(LookupError):

@@ -82,7 +82,7 @@ def could_not(check: str, unknown: facts.Unknown) -> Finding:
         check,
         Severity.UNKNOWN,
         f"could not be checked: {unknown.what}: {unknown.reason}",
-        "make it readable for the account that runs this (permission, network), and run it again",
+        unknown.remedy,
     )
 
 

@@ -77,6 +77,14 @@ async def test_a_development_cluster_is_examined_as_far_as_it_goes(tmp_path):
     unknown = {name for name, f in found.items() if f.severity is findings.Severity.UNKNOWN}
     assert unknown == {"workload", "rbac", "neighbour", "colocation"}
     assert all("501" in found[name].sentence for name in unknown)
+    assert all("make it readable" not in found[name].remedy for name in unknown)
+
+
+def test_a_scheduler_configuration_that_is_not_there_is_a_wrong_argument(tmp_path, capsys):
+    absent = tmp_path / "absent.yaml"
+    assert main.main(["doctor", f"--scheduler-config={absent}"]) == 2
+    said = capsys.readouterr().err
+    assert said == f"koord doctor: --scheduler-config {absent}: there is no such file\n"
 
 
 async def test_schedulers_are_read_from_config_maps_and_files(sick, tmp_path):

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import io
+import logging
 import sys
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from api import names
 from cli.commands import drain
 from cli.rebalancing import live_cluster
+from kube.informers import reflector
 from process.runtime import clock as clocks
 from process.runtime import supervise
 from tests.cli.rebalancing import idle_cluster
@@ -28,6 +30,22 @@ def arguments(it, *words):
 
 async def run(it, *words):
     return await drain.drained(arguments(it, *words))
+
+
+async def test_kinds_that_are_not_installed_are_no_news(it, capsys, caplog):
+    assert await run(it, "n1", "--dry-run") == 0
+    assert [one for one in caplog.messages if "list or watch failed" in one] == []
+    level = logging.getLogger(reflector.__name__).level
+    assert level == logging.NOTSET
+
+
+async def test_without_an_api_server_nothing_is_waited_for(it, capsys):
+    config = it.kubeconfig.read_text()
+    it.kubeconfig.write_text(config.replace(it.plane.server, "https://127.0.0.1:1"))
+    assert await run(it, "n1", "--dry-run", "--timeout=60") == 1
+    assert capsys.readouterr().err == (
+        "koord drain: read /version: cannot connect to 127.0.0.1:1: Connection refused\n"
+    )
 
 
 async def test_a_dry_run_shows_where_pods_would_go_and_changes_nothing(it, capsys):

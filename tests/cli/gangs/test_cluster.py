@@ -6,6 +6,7 @@ import pytest
 
 from api import names, resources
 from cli.gangs import cluster, table
+from cli.snapshot import format as formats
 from tests import builders
 from tests.cli.placement import clusters
 
@@ -216,3 +217,13 @@ def test_what_tenants_write_hides_no_other_gang(notes):
     assert set(found.gangs) == {"default/g", "default/h"}
     assert len(found.gangs["default/g"].members) == 2
     assert len(list(table.lines(found))) >= 4
+
+
+def test_kinds_of_others_that_are_not_installed_are_no_doubt():
+    native = resources.NATIVE_POD_GROUPS[0].review_name()
+    ours = resources.POD_GROUPS.review_name()
+    absent = dict.fromkeys((native, resources.CLONE_SETS.review_name(), ours), "not installed")
+    found = cluster.build(formats.Snapshot("2026-07-01T13:00:00Z", {}, absent))
+    assert found.notes == (f"{ours} could not be read: not installed",)
+    refused = formats.Snapshot("2026-07-01T13:00:00Z", {}, {native: "403: no"})
+    assert cluster.build(refused).notes == (f"{native} could not be read: 403: no",)
