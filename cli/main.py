@@ -3,10 +3,11 @@
 import argparse
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from cli import descheduler_options, device_daemon_options, flag_aliases, parsing
+from cli import descheduler_options, device_daemon_options, exit_codes, flag_aliases, parsing
 from cli.output import terminal
 from kube.client import connect
 from process.runtime import entry
@@ -53,6 +54,8 @@ ACTIONS = {
     ),
 }
 """What a process does once and ends: from the words that ask for it to the module, and why."""
+INTERRUPTED = exit_codes.SECOND_SIGNAL + signal.SIGINT
+"""The exit code after Ctrl-C, as shells and kubectl have it."""
 HELP = frozenset({"-h", "--help"})
 
 
@@ -61,12 +64,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         code = _run(arguments)
-        sys.stdout.flush()
+        terminal.flush()
     except BrokenPipeError:
-        # The reader of our output has seen enough; the interpreter must not complain at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader of our output has seen enough.
+        _close_output()
         return entry.OK
+    except terminal.OutputError as error:
+        _close_output()
+        terminal.warn(f"koord: {error}")
+        return entry.FAILED
+    except KeyboardInterrupt:
+        return INTERRUPTED
     return code
+
+
+def _close_output() -> None:
+    """Let what is still buffered go nowhere; the interpreter must not complain at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(arguments: Sequence[str]) -> int:

@@ -30,4 +30,6 @@ def run(
                 return code
             asyncio.run(clock.sleep(SECONDS))
     except KeyboardInterrupt:
+        if not chosen.watch:
+            raise
         return entry.OK

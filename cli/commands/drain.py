@@ -83,6 +83,8 @@ def _run(chosen: argparse.Namespace) -> int:
     try:
         return asyncio.run(drained(chosen))
     except KeyboardInterrupt:
+        if chosen.dry_run:
+            raise
         terminal.warn(
             f"koord drain: the jobs go on. `koord drain {chosen.node}` follows them again, "
             f"`koord drain {chosen.node} --abort` ends those that have not begun to evict."
@@ -109,6 +111,7 @@ async def drained(chosen: argparse.Namespace) -> int:
 async def _opened(chosen: argparse.Namespace, clock: clocks.Clock) -> AsyncIterator["Drain"]:
     access = await clusters.connect(chosen)
     async with (
+        live_cluster.quiet(),
         clients.Client(access, clock=clock, user_agent="koord-drain") as kube,
         supervise.Supervisor("drain") as supervisor,
     ):

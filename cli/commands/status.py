@@ -82,8 +82,10 @@ def _show(chosen: argparse.Namespace) -> int:
         return entry.FAILED
     if answers.is_document(chosen.output):
         answers.show(chosen.output, overview.as_json(shown))
-    elif sys.stdout.isatty() and chosen.output != _WIDE:
-        console.Console().print(tables.render(shown, "koord"))
+        return entry.OK
+    screen = console.Console()
+    if sys.stdout.isatty() and chosen.output != _WIDE and screen.width >= tables.NARROWEST:
+        screen.print(tables.render(shown, "koord"))
     else:
         terminal.lines(tables.lines(shown, wide=chosen.output == _WIDE))
     return entry.OK

@@ -4,19 +4,24 @@ Annotations, event messages, conditions and statuses are written by tenants. A t
 the control characters in them, so every text passes through here.
 """
 
+import contextlib
 import json
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TextIO
 
-from process.configuration import printable
+from process.configuration import explained_error, printable
 
 LONGEST: Final = 4096
 """Characters of one line; what is longer was not written for people."""
 DEEPEST: Final = 64
 _CONTINUED: Final = "    "
 _DELETE: Final = "\x7f"
+
+
+class OutputError(explained_error.ExplainedError):
+    """What was to be shown cannot be written; says why."""
 
 
 def plain(text: object) -> str:
@@ -38,7 +43,13 @@ def folded(text: object) -> Iterable[str]:
 def say(*messages: object) -> None:
     """Print messages at once, also into a pipe."""
     lines(messages)
-    sys.stdout.flush()
+    flush()
+
+
+def flush() -> None:
+    """Hand on what was printed so far."""
+    with _explained():
+        sys.stdout.flush()
 
 
 def lines(messages: Iterable[object]) -> None:
@@ -55,7 +66,7 @@ def warn(message: object) -> None:
 def ask(question: str) -> None:
     """Print a question; the answer is typed on the same line."""
     _write(sys.stdout, f"{plain(question)} ")
-    sys.stdout.flush()
+    flush()
 
 
 def page(text: str) -> None:
@@ -93,9 +104,21 @@ def _bounded(value: Any, depth: int) -> Any:
 
 
 def _write(stream: TextIO, text: str) -> None:
+    with _explained():
+        try:
+            stream.write(text)
+        except UnicodeEncodeError:
+            # A terminal of another encoding shows what it can.
+            encoding = stream.encoding or "ascii"
+            stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+@contextlib.contextmanager
+def _explained() -> Iterator[None]:
+    """Turn the error of a full disk into one that a person reads."""
     try:
-        stream.write(text)
-    except UnicodeEncodeError:
-        # A terminal of another encoding shows what it can.
-        encoding = stream.encoding or "ascii"
-        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"the output cannot be written: {error.strerror or error}") from error

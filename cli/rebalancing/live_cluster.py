@@ -2,7 +2,7 @@
 
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from typing import Final
 
 from api import names, resources
@@ -20,6 +20,7 @@ from process.runtime import clock as clocks
 from process.runtime import supervise
 
 _LOOK_SECONDS: Final = 0.1
+_LOG: Final = logging.getLogger(reflector.__name__)
 
 
 class NotReadError(explained_error.ExplainedError):
@@ -41,14 +42,14 @@ class LiveCluster:
             # Informers try for ever: where no API server answers, a person wants to know at once.
             await self._kube.read("/version")
         deadline = self._clock.monotonic() + seconds
-        with _quiet():
-            self._watched.start(supervisor)
-            self._state.start(supervisor)
-            while (missing := self._missing()) is not None:
-                if self._clock.monotonic() >= deadline:
-                    why = f"the cluster could not be read in {seconds:.0f} s: {missing}"
-                    raise NotReadError(why)
-                await self._clock.sleep(_LOOK_SECONDS)
+        self._watched.start(supervisor)
+        self._state.start(supervisor)
+        while (missing := self._missing()) is not None:
+            if self._clock.monotonic() >= deadline:
+                raise NotReadError(f"the cluster could not be read in {seconds:.0f} s: {missing}")
+            await self._clock.sleep(_LOOK_SECONDS)
+        # From now on a failure means that the command waits for the API server.
+        _LOG.setLevel(logging.NOTSET)
 
     def _missing(self) -> str | None:
         return self._watched.members.unlisted() or self._state.health()
@@ -85,16 +86,14 @@ class LiveCluster:
         return _default(), f"ConfigMap {names.CONFIG_MAP_DESCHEDULER} configures no migration"
 
 
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep from the terminal what informers log of kinds that are not installed."""
-    log = logging.getLogger(reflector.__name__)
-    before = log.level
-    log.setLevel(logging.ERROR)
+@contextlib.asynccontextmanager
+async def quiet() -> AsyncIterator[None]:
+    """Keep from the terminal what informers log while a cluster is read: the error says it."""
+    _LOG.setLevel(logging.ERROR)
     try:
         yield
     finally:
-        log.setLevel(before)
+        _LOG.setLevel(logging.NOTSET)
 
 
 def _default() -> migration.MigrationControllerArgs:

@@ -90,6 +90,7 @@ async def _preview(chosen: argparse.Namespace) -> round_preview.Preview:
     clock = clocks.SystemClock()
     access = await clusters.connect(chosen)
     async with (
+        live_cluster.quiet(),
         clients.Client(access, clock=clock, user_agent="koord-simulate") as kube,
         supervise.Supervisor("simulate") as supervisor,
     ):

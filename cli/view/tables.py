@@ -10,11 +10,14 @@ from cli.quota import table as quota_table
 from cli.view import overview
 
 BAR = 18
+NARROWEST = 80
+"""Columns of a terminal below which the bars leave no room for the figures."""
+_NODE_WIDTH = 7
 MOST_PENDING = 12
 MOST_QUOTAS = 12
 COLUMNS = (
     "NODE",
-    "CPU (requested / used / batch)",
+    "CPU",
     "REQ",
     "USED",
     "LENT",
@@ -57,7 +60,14 @@ def render(shown: overview.Picture, title: str) -> console.Group:
         title=cells.cell(title), box=box.SIMPLE_HEAD, title_justify="left", expand=True
     )
     for column in COLUMNS:
-        nodes.add_column(column, justify="left" if column in COLUMNS[:2] else "right", no_wrap=True)
+        # Where the terminal is narrow, names are folded: a figure that is cut says nothing.
+        nodes.add_column(
+            column,
+            justify="left" if column in COLUMNS[:2] else "right",
+            no_wrap=column != COLUMNS[0],
+            overflow="fold",
+            min_width=_NODE_WIDTH if column == COLUMNS[0] else None,
+        )
     for row in shown.nodes:
         nodes.add_row(cells.cell(row.name, "" if row.ready else "red"), bar(row.cpu), *_cells(row))
     legend = text.Text("█ used online  ▓ batch  ░ requested, idle  · free", style="dim")

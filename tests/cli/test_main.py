@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -106,3 +107,23 @@ def test_the_agent_does_not_pay_for_what_it_does_not_run():
         "file=sys.stderr)"
     )
     assert _python(code).stderr.strip() == ""
+
+
+def koord(*words, **options):
+    command = [sys.executable, "-m", "cli", *words]
+    return subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=60, **options)
+
+
+def test_a_full_disk_is_said_in_one_line():
+    with Path("/dev/full").open("w", encoding="ascii") as full:
+        done = koord("render", "crds", stdout=full)
+    assert done.returncode == entry.FAILED
+    assert done.stderr == "koord: the output cannot be written: No space left on device\n"
+
+
+def test_ctrl_c_ends_a_command_without_a_traceback(monkeypatch):
+    def interrupted(_arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main, "_run", interrupted)
+    assert main.main(["doctor"]) == main.INTERRUPTED == 130

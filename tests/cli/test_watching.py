@@ -3,6 +3,8 @@
 import argparse
 import asyncio
 
+import pytest
+
 from cli import watching
 
 
@@ -40,3 +42,5 @@ def test_ending_it_is_no_failure():
         raise KeyboardInterrupt
 
     assert watching.run(asked("-w"), ended, Counted()) == 0
+    with pytest.raises(KeyboardInterrupt):
+        watching.run(asked(), ended, Counted())

@@ -181,6 +181,21 @@ def test_the_table_names_every_node_and_pending_pod(taken: overview.Picture) -> 
         assert word in text
 
 
+def test_no_figure_is_cut_in_the_narrowest_table() -> None:
+    name = "ip-10-0-201-23.eu-central-1.compute.internal"
+    node = msgspec.convert(builders.a_node(name, cpu="192", memory="2048Gi"), core.Node)
+    held = builders.a_pod("whole", cpu="100", memory="1000Gi", node=name)
+    shown = overview.take([node], [msgspec.convert(held, core.Pod)], {})
+    screen = console.Console(width=tables.NARROWEST)
+    with screen.capture() as captured:
+        screen.print(tables.render(shown, "koord"))
+    text = captured.get()
+    assert "…" not in text
+    assert "100.0" in text
+    parts = [line.split()[0] for line in text.splitlines() if line.strip()]
+    assert name in "".join(parts)
+
+
 @pytest.mark.parametrize(
     ("gauge", "expected"),
     [
