@@ -164,7 +164,8 @@ async def _serve(options: Options) -> None:
         terminal.say(f"control plane listens at {plane.server}")
         kube = await enter(clients.Client(plane.access, clock=clock, user_agent="koord-dev"))
         count = await apply.definitions(kube, clock)
-        await apply.everything(kube, apply.documents("foundation.yaml"))
+        for file in ("foundation.yaml", "switches.yaml"):
+            await apply.everything(kube, apply.documents(file))
         terminal.say(f"applied {count} custom resource definitions and the foundation")
         running = await enter(
             all_in_one.running(_processes(options), access=plane.access, clock=clock)

@@ -165,6 +165,11 @@ def test_kubectl_gets_what_it_was_told_to(running):
         assert f"{kind}/sim-1" in done.stdout
 
 
+def test_the_switches_are_there_to_be_patched_as_break_glass_says(running):
+    kept = running.get("/api/v1/namespaces/koordinator-system/configmaps/koord-switches")
+    assert not kept.get("data")
+
+
 def test_every_process_shows_its_metrics(running):
     urls = re.findall(r"(http://[0-9.:]+/metrics)", running.text)
     assert len(urls) == 4
