@@ -20,6 +20,7 @@ from cli.dev import all_in_one, control_planes, example_workload, fleet, run_fol
 from cli.install import apply
 from cli.output import terminal
 from cli.view import screen
+from descheduler.rounds import configured
 from kube.client import client as clients
 from kube.client import errors
 from process.configuration import explained_error, settings
@@ -113,6 +114,12 @@ def _run(chosen: argparse.Namespace) -> int:
         descheduler=chosen.descheduler.absolute() if chosen.descheduler else None,
     )
     tail = ""
+    try:
+        configured.load(options.descheduler)
+    except settings.SettingsError as error:
+        for problem in error.problems:
+            terminal.warn(f"koord dev: --descheduler: {problem}")
+        return entry.BAD_SETTINGS
     try:
         with run_folder.held(options.folder):
             try:

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from cli import reading
 from process.configuration import explained_error
 
 PID = "koord.pid"
@@ -29,7 +30,7 @@ def held(folder: Path) -> Iterator[None]:
         owner = (folder / PID).open("w", encoding="ascii")
     except OSError as error:
         raise FolderError(
-            f"{folder} cannot be made ({error}); name another one: --state"
+            f"{folder} cannot be made ({reading.refusal(error)}); name another one: --state"
         ) from error
     with owner:
         # The lock ends with the process, however that ends; a number may belong to another process

@@ -40,15 +40,15 @@ def _cells(node: str, row: device_report.Row) -> tuple[str, ...]:
     health = "gone" if not row.listed else "healthy" if device.healthy else "unhealthy"
     return (
         node,
-        device.kind[:_LONGEST] or _NONE,
+        columns.cut(device.kind, _LONGEST) or _NONE,
         str(device.minor),
-        device.model[:_LONGEST] or _NONE,
+        columns.cut(device.model, _LONGEST) or _NONE,
         health,
         _amounts(device.total),
         _amounts(row.used),
         _amounts(row.free),
-        device.id[:_LONGEST] or _NONE,
-        device.bus_id[:_LONGEST] or _NONE,
+        columns.cut(device.id, _LONGEST) or _NONE,
+        columns.cut(device.bus_id, _LONGEST) or _NONE,
         _holders(row, _MOST_HOLDERS),
         _holders(row, len(row.shares)),
     )

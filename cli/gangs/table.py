@@ -64,7 +64,7 @@ def _cells(found: clusters.Cluster, gang: clusters.Gang) -> tuple[str, ...]:
         ago(gang.since, found.now),
         gang.phase or _NONE,
         ",".join(sorted(nodes)) or _NONE,
-        said[:_LONGEST] or _NONE,
+        columns.cut(said, _LONGEST) or _NONE,
         said or _NONE,
     )
 

@@ -61,6 +61,10 @@ def _written(chosen: argparse.Namespace) -> tuple[str, tuple[str, ...]]:
         raise scheduler_file.ChoiceError(
             f"--certificate-days {days}: give a number from {_LEAST_DAYS} to {_MOST_DAYS}"
         )
+    if not chosen.server.startswith("https://"):
+        raise scheduler_file.ChoiceError(
+            f"--server {chosen.server}: give the address of the API server, as in https://10.0.0.1:6443"
+        )
     configuration = scheduler_file.chosen_configuration(chosen)
     node = files.Node(
         chosen.image,

@@ -35,6 +35,11 @@ def more(*titles: str) -> tuple[Column, ...]:
     return tuple(Column(title, wide=True) for title in titles)
 
 
+def cut(text: str, most: int) -> str:
+    """Return a text that is short enough for a cell, with dots where something is left out."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def lines(
     columns: Sequence[Column], rows: Iterable[Sequence[str]], *, wide: bool = False
 ) -> Iterator[str]:

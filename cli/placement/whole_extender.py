@@ -131,7 +131,7 @@ def _settings(snapshot: formats.Snapshot, notes: list[str]) -> PluginSettings:
     written = clusters.settings(snapshot, projection.EXTENDER_SETTINGS)
     if not written:
         notes.append(
-            f"ConfigMap {projection.EXTENDER_SETTINGS} is not in it, so the plug-ins are those "
+            f"there is no ConfigMap {projection.EXTENDER_SETTINGS}, so the plug-ins are those "
             "that are enabled by default"
         )
         return PluginSettings()

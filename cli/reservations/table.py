@@ -47,7 +47,7 @@ def _cells(one: clusters.Reserved, now: float) -> tuple[str, ...]:
         _NONE if ended(one) else remaining(used.ends_at, now),
         one.written.policy or _NONE,
         ",".join(owner.key for owner in used.owners) or _NONE,
-        one.why[:_LONGEST] or _NONE,
+        columns.cut(one.why, _LONGEST) or _NONE,
         one.why or _NONE,
     )
 

@@ -57,7 +57,9 @@ def from_file(file: Path) -> list[Assignment]:
     """Read a YAML file into one assignment per value, each knowing its line."""
     try:
         text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise SourceError(f"{file}: cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
         raise SourceError(f"{file}: cannot be read: {error}") from error
     return from_text(text, str(file))
 

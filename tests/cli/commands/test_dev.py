@@ -268,6 +268,23 @@ def test_a_folder_of_somebody_else_is_left_alone(koord, tmp_path):
     assert (tmp_path / "thesis.txt").read_text() == "x"
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [(None, "No such file or directory"), ("kind: Pod", "must be DeschedulerConfiguration")],
+)
+def test_a_configuration_that_cannot_be_used_is_named_before_anything_starts(
+    text, why, tmp_path, capsys
+):
+    file, state = tmp_path / "profiles.yaml", tmp_path / "state"
+    if text is not None:
+        file.write_text(text)
+    assert main.main(["dev", f"--descheduler={file}", f"--state={state}"]) == entry.BAD_SETTINGS
+    told = capsys.readouterr().err
+    assert told.startswith("koord dev: --descheduler: configuration")
+    assert why in told
+    assert not state.exists()
+
+
 def test_a_folder_without_binaries_is_named(koord, tmp_path):
     done = koord(
         *("dev", "--plain", "--state", str(tmp_path / "state")),

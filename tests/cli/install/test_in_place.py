@@ -238,6 +238,7 @@ def test_the_present_configuration_is_merged(tmp_path, capsys):
     ("options", "sentence"),
     [
         pytest.param(("--certificate-days", "30"), "from 120 to 150", id="short life"),
+        pytest.param(("--server", "10.0.0.1"), "--server 10.0.0.1: give the", id="no address"),
         pytest.param(
             ("--extender-url", "https://elsewhere:1"), "https://127.0.0.1:PORT", id="elsewhere"
         ),

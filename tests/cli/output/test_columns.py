@@ -30,3 +30,7 @@ def test_a_wide_table_has_more_and_cuts_nothing():
 
 def test_without_rows_there_is_the_head():
     assert list(columns.lines(TABLE, [])) == ["NAME  CPU  WHY"]
+
+
+def test_a_text_that_is_cut_says_so():
+    assert [columns.cut(text, 4) for text in ("", "abcd", "abcde")] == ["", "abcd", "abc…"]
