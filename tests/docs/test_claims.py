@@ -210,6 +210,17 @@ def test_defaults_that_pages_say_in_parentheses_are_those_of_the_settings():
     assert [one for one in known if one[2] not in defaults[one[1]]] == []
 
 
+@over_pages
+def test_settings_are_written_as_the_reference_writes_them(page):
+    known = {one.path for model in PROCESSES for one in settings.describe(model)}
+    written = re.findall(r"`([a-zA-Z]+(?:\.\w+)*\.[a-z]+(?:_[a-z]+)+)`", page.read_text())
+    assert [name for name in written if camel_case(name) in known] == []
+
+
+def camel_case(name):
+    return re.sub(r"_([a-z])", lambda found: found[1].upper(), name)
+
+
 def as_number(default):
     """A default as a number, where it is one."""
     with contextlib.suppress(ValueError):
