@@ -16,17 +16,7 @@ from kube.client import errors
 from process.runtime import clock as clocks
 from process.runtime import entry
 
-KNOWN: Final = {
-    "webhook": "changes and checks of pods and objects at admission",
-    "extender": "filters, scores and binds beside the scheduler",
-    "preemption": "evictions for pods of higher priority inside a quota",
-    "quota-gates": "gates that hold pods until their quota has room",
-    "quota-reclaim": "evictions of pods that borrow from a quota",
-    "gangs": "gates that new pods of gangs get",
-    "gang-repair": "restarts of gangs that have lost members",
-    "descheduler": "rounds of the descheduler",
-    "agent": "everything the agents do on nodes",
-}
+KNOWN: Final = told.KNOWN
 DEFAULT: Final = "default"
 
 

@@ -1,10 +1,23 @@
 """What the live switches say, in sentences for people. Pure."""
 
+import difflib
 from collections.abc import Mapping
 from typing import Final
 
 from agent.model import capability_matrix, live_switches
 
+KNOWN: Final[Mapping[str, str]] = {
+    "webhook": "changes and checks of pods and objects at admission",
+    "extender": "filters, scores and binds beside the scheduler",
+    "preemption": "evictions for pods of higher priority inside a quota",
+    "quota-gates": "gates that hold pods until their quota has room",
+    "quota-reclaim": "evictions of pods that borrow from a quota",
+    "gangs": "gates that new pods of gangs get",
+    "gang-repair": "restarts of gangs that have lost members",
+    "descheduler": "rounds of the descheduler",
+    "agent": "everything the agents do on nodes",
+}
+"""Every switch but those below `agent`, and what it is for."""
 MODES: Final = frozenset(live_switches.Mode)
 MOST_NODES: Final = 3
 
@@ -18,13 +31,20 @@ def told(
     for key, text in sorted(data.items()):
         word = text.strip().lower()
         if key.partition(".")[0] != live_switches.KEY:
-            if word not in MODES:
-                unknown.append(f"{key} is {text!r}")
+            if key not in KNOWN:
+                unknown.append(f"{key}: there is no such switch{_near(key)}")
+            elif word not in MODES:
+                unknown.append(f"{key} is {text[:40]!r}: write {', '.join(live_switches.Mode)}")
             elif word != live_switches.Mode.ENFORCE:
                 said.append(f"{key} is {word}")
         elif key in live.accepted and word != live_switches.Mode.ENFORCE:
             said.append(f"{key} is {' or '.join(text.split())}{_where(live, key, nodes)}")
     return tuple(said), tuple(unknown)
+
+
+def _near(key: str) -> str:
+    found = difflib.get_close_matches(key, KNOWN, n=1)
+    return f"; did you mean {found[0]}?" if found else f"; there are {', '.join(KNOWN)}"
 
 
 def _where(live: live_switches.Live, key: str, nodes: Mapping[str, Mapping[str, str]]) -> str:

@@ -45,7 +45,7 @@ class Switches:
         """Take in all switches; an unknown word changes nothing."""
         key, written = self._key, (data or {}).get(self._key)
         try:
-            live = Mode(written) if written else None
+            live = Mode(written.strip().lower()) if written else None
         except ValueError:
             known = ", ".join(Mode)
             logger.warning("switch is unreadable key=%s value=%s use=%s", key, written, known)

@@ -12,6 +12,7 @@ from process.configuration import switches
         pytest.param({}, "enforce", id="no key"),
         pytest.param({"webhook": "off"}, "off", id="off"),
         pytest.param({"webhook": "observe"}, "observe", id="observe"),
+        pytest.param({"webhook": " Off\n"}, "off", id="as people type it"),
         pytest.param({"webhook": "of"}, "enforce", id="unknown word"),
         pytest.param({"extender": "off"}, "enforce", id="another process"),
     ],

@@ -138,6 +138,21 @@ def test_switches_and_settings_that_do_not_enforce_are_said(found, healthy):
     assert "agent is 'of'" in found(config_maps=maps)["switch.unreadable"].sentence
 
 
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        ({"agnet": "off"}, "agnet: there is no such switch; did you mean agent?"),
+        ({"xyz": "off"}, "xyz: there is no such switch; there are webhook, extender, "),
+        ({"extender": "of"}, "extender is 'of': write enforce, observe, off"),
+    ],
+    ids=["near", "far", "word"],
+)
+def test_a_switch_that_no_process_knows_is_not_said_to_be_off(data, why, found):
+    told = found(config_maps={names.CONFIG_MAP_SWITCHES: {"data": data}})
+    assert why in told["switch.unreadable"].sentence
+    assert "switch.not-enforcing" not in told
+
+
 def _known(healthy, maps):
     values = {name: getattr(healthy, name) for name in healthy.__slots__}
     return facts.Facts(**{**values, "config_maps": maps})
