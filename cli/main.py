@@ -89,6 +89,11 @@ def _run(arguments: Sequence[str]) -> int:
         return int(importlib.import_module(module).main(arguments[2:]))
     if arguments and arguments[0] == "--version":
         arguments = ["version", *arguments[1:]]
+    if arguments and arguments[0] not in HELP and arguments[0].startswith("-"):
+        behind = next((word for word in arguments if word in COMMANDS), "")
+        if behind:
+            terminal.warn(f"koord: write flags behind the command, as in: koord {behind} -n NAME")
+            return entry.BAD_SETTINGS
     if arguments and arguments[0] in PROCESSES:
         return _process(arguments[0], arguments[1:])
     parser = _parser(arguments[0] if arguments else "")

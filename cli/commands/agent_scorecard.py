@@ -19,7 +19,7 @@ from cli.doctor.checkup import facts
 from cli.output import answers, terminal
 from cli.view import scorecards
 from kube.client import client as clients
-from kube.client import errors
+from kube.client import errors, failures
 from process.runtime import clock as clocks
 from process.runtime import entry
 
@@ -119,7 +119,7 @@ async def _page(
                 return f"{node}: {url} answers {answer.status}"
             return scorecards.read(await answer.read())
     except (aiohttp.ClientError, TimeoutError, *reading.UNREADABLE) as error:
-        return f"{node}: {url}: {error or type(error).__name__}"
+        return f"{node}: {url}: {failures.unanswered(error)}"
 
 
 async def read(kube: clients.Client, wanted: Wanted) -> tuple[list[list[Any]], list[str]]:

@@ -171,8 +171,7 @@ async def _serve(options: Options) -> None:
         terminal.say(f"control plane listens at {plane.server}")
         kube = await enter(clients.Client(plane.access, clock=clock, user_agent="koord-dev"))
         count = await apply.definitions(kube, clock)
-        for file in ("foundation.yaml", "switches.yaml"):
-            await apply.everything(kube, apply.documents(file))
+        await apply.everything(kube, apply.documents("foundation.yaml", "switches.yaml"))
         terminal.say(f"applied {count} custom resource definitions and the foundation")
         running = await enter(
             all_in_one.running(_processes(options), access=plane.access, clock=clock)

@@ -20,7 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "images, addresses and foreign annotations are left out."
     )
     reader.add_arguments(parser)
-    parser.add_argument("-o", "--to", type=Path, required=True, metavar="FILE", help="file")
+    parser.add_argument(
+        "--to", "-o", type=Path, required=True, metavar="FILE", help="the file to write"
+    )
     parser.add_argument(
         "--rename",
         action="store_true",

@@ -92,7 +92,7 @@ async def _shown(chosen: argparse.Namespace) -> None:
     clock = clocks.SystemClock()
     access = await clusters.connect(chosen)
     async with clients.Client(access, clock=clock, user_agent="koord-top") as kube:
-        show(chosen.what, await rows(kube, chosen), chosen.output)
+        show(chosen.what, await rows(kube, chosen), chosen.output, scope.of(chosen))
 
 
 async def rows(kube: clients.Client, chosen: argparse.Namespace) -> list[Row]:
@@ -171,13 +171,15 @@ def _pod(raw: Any, used: Mapping[str, Mapping[str, int]]) -> Row | None:
     return row
 
 
-def show(what: str, found: Sequence[Row], output: str) -> None:
+def show(what: str, found: Sequence[Row], output: str, asked: scope.Scope) -> None:
     """Print rows as a table, or as a document."""
     if answers.is_document(output):
         answers.show(output, {"items": list(found)})
         return
     if not found:
-        terminal.warn(f"there are no {what} to show; -A shows those of all namespaces")
+        # Nodes are in no namespace.
+        place = asked._replace(namespace="").place if what == "nodes" else asked.place
+        terminal.warn(f"there are no {what}{place}")
         return
     cells = (line for row in found for line in _CELLS[what](row))
     terminal.lines(columns.lines(_COLUMNS[what], cells, wide=output == "wide"))

@@ -18,7 +18,7 @@ from cli.doctor import probes, survey
 from cli.doctor.checkup import admission, facts, findings, installation
 from cli.doctor.checkup.findings import Severity, Trap
 from kube.client import client as clients
-from kube.client import errors
+from kube.client import errors, failures
 from process.runtime import clock as clocks
 
 COMPONENTS: Final = ("webhook", "manager", "scheduler", "descheduler", "agent", "device-daemon")
@@ -214,4 +214,4 @@ async def _problem(url: str) -> str:
             said = (await answer.content.read(200)).decode(errors="replace").strip()
             return "" if answer.status == 200 else f"{url} is not ready: {said}"
     except (aiohttp.ClientError, TimeoutError) as error:
-        return f"{url} does not answer: {error or type(error).__name__}"
+        return f"{url} does not answer: {failures.unanswered(error)}"

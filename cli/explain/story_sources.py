@@ -24,7 +24,7 @@ from cli.reservations import cluster as reserved
 from cli.snapshot import format as formats
 from cli.snapshot import reader
 from kube.client import client as clients
-from kube.client import errors, wire
+from kube.client import errors, failures, wire
 from process.runtime import clock as clocks
 
 T = TypeVar("T")
@@ -274,7 +274,7 @@ class Sources:
                     return self._note(process, None, f"{url} answers {answer.status}")
                 return self._note(process, _page(await answer.read()), url)
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
-            return self._note(process, None, f"{url}: {error or type(error).__name__}")
+            return self._note(process, None, f"{url}: {failures.unanswered(error)}")
 
     # -- notes -------------------------------------------------------------------------------
 

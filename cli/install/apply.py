@@ -27,10 +27,11 @@ class ApplyError(explained_error.ExplainedError):
     """A manifest that could not be applied; names the object and the reason."""
 
 
-def documents(name: str) -> list[dict[str, Any]]:
-    """Read the objects of one of the files that come with the command."""
-    text = (importlib.resources.files("cli") / "assets" / name).read_text(encoding="utf-8")
-    return [document for document in yaml.safe_load_all(text) if document]
+def documents(*names: str) -> list[dict[str, Any]]:
+    """Read the objects of files that come with the command."""
+    folder = importlib.resources.files("cli") / "assets"
+    texts = [(folder / name).read_text(encoding="utf-8") for name in names]
+    return [document for text in texts for document in yaml.safe_load_all(text) if document]
 
 
 async def definitions(kube: clients.Client, clock: clocks.Clock) -> int:

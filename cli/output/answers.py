@@ -35,7 +35,10 @@ def show(output: str, body: Any) -> None:
     elif output == "yaml":
         terminal.page(yaml.safe_dump(body, sort_keys=False, allow_unicode=False))
     elif output == "name":
-        terminal.lines(names(body))
+        found = names(body)
+        terminal.lines(found)
+        if not found:
+            terminal.warn("note: nothing in this answer has a name; -o json shows it")
     else:
         terminal.document(body)
 

@@ -11,6 +11,7 @@ import aiohttp
 import msgspec
 
 from cli.prometheus import samples
+from kube.client import failures
 from process.configuration import explained_error
 
 SECONDS: Final = 60.0
@@ -113,7 +114,7 @@ class Prometheus:
                     data += more
                 status = answer.status
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            said = str(error) or type(error).__name__
+            said = failures.unanswered(error)
             raise PrometheusError(f"--prometheus {self._url} does not answer: {said}") from error
         self.received += len(data)
         return status, bytes(data)

@@ -3,20 +3,18 @@
 import asyncio
 import contextlib
 import dataclasses
-import importlib
 import logging
 import random
 import ssl
 import types
-from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import Any, Final, NamedTuple, Protocol
+from collections.abc import AsyncIterator, Mapping
+from typing import Final, NamedTuple, Protocol
 
 import aiohttp
-import orjson
 import prometheus_client
 import yarl
 
-from kube.client import access, connection_pool, errors, http_request, http_response
+from kube.client import access, connection_pool, errors, failures, http_request
 from kube.controllers import backoff
 from process.runtime import clock as clocks
 from process.runtime import metrics
@@ -25,9 +23,6 @@ logger = logging.getLogger(__name__)
 
 _SAFE: Final = frozenset({"GET", "HEAD"})
 _RETRIED: Final = frozenset({429, 500, 502, 503, 504})
-_LARGEST_ERROR: Final = 65_536
-_BINARY: Final = b"k8s\x00"
-"""What an answer in protobuf begins with."""
 
 
 class Guard(Protocol):
@@ -204,7 +199,7 @@ class Transport:
         timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=limits.connect_seconds, sock_read=silence
         )
-        with _foreign_errors(call):
+        with failures.translated(f"{call.verb} {call.resource or call.path}"):
             async with contextlib.AsyncExitStack() as stack:
                 async with asyncio.timeout(limits.stream_seconds):
                     answer = await stack.enter_async_context(self._answer(call, timeout))
@@ -226,7 +221,7 @@ class Transport:
         timeout = aiohttp.ClientTimeout(
             total=seconds, sock_connect=min(seconds, self._limits.connect_seconds)
         )
-        with _foreign_errors(call):
+        with failures.translated(f"{call.verb} {call.resource or call.path}"):
             async with self._answer(call, timeout) as answer:
                 return await answer.read()
 
@@ -248,14 +243,14 @@ class Transport:
             )
             started, code = self._clock.monotonic(), 0
             try:
-                with _foreign_errors(call):
+                with failures.translated(f"{call.verb} {call.resource or call.path}"):
                     answer = await pool.ask(question)
                 code = answer.status
             finally:
                 self._count(call, code, started)
             if code < 300:
                 return answer.body
-            error = _refused(code, answer.body, answer.headers.get("retry-after", ""))
+            error = failures.refused(code, answer.body, answer.headers.get("retry-after", ""))
             tokens = self._access.tokens
             if is_last or tokens is None or not isinstance(error, errors.Unauthorized):
                 raise error
@@ -302,7 +297,7 @@ class Transport:
                     if code < 300:
                         yield answer
                         return
-                    error = await _refusal(answer)
+                    error = await failures.refusal(answer)
             finally:
                 self._count(call, code, started)
             tokens = self._access.tokens
@@ -361,52 +356,3 @@ async def _check_guard(
     guard: Guard | None = context.trace_request_ctx
     if guard is not None:
         guard.check()
-
-
-@contextlib.contextmanager
-def _foreign_errors(call: Call) -> Iterator[None]:
-    """Turn what the HTTP library raises into our errors: the one place that does."""
-    what = f"{call.verb} {call.resource or call.path}"
-    try:
-        yield
-    except connection_pool.UnsentTimeoutError as error:
-        raise errors.NotSent(f"{what}: no answer in time: {error}") from error
-    except connection_pool.UnsentError as error:
-        raise errors.NotSent(f"{what}: {error}") from error
-    except aiohttp.ClientConnectorError as error:
-        why = connection_pool.reason(error.os_error)
-        raise errors.NotSent(
-            f"{what}: cannot connect to {error.host}:{error.port}: {why}"
-        ) from error
-    except TimeoutError as error:
-        raise errors.Unreachable(f"{what}: no answer in time") from error
-    except (aiohttp.ClientError, http_response.BrokenError, OSError) as error:
-        raise errors.Unreachable(f"{what}: {type(error).__name__}: {error}") from error
-
-
-async def _refusal(answer: aiohttp.ClientResponse) -> errors.ApiError:
-    body = await answer.content.read(_LARGEST_ERROR)
-    return _refused(answer.status, body, answer.headers.get("Retry-After", ""))
-
-
-def _refused(code: int, body: bytes, retry_after: str) -> errors.ApiError:
-    status = _status(body)
-    if not isinstance(status, dict):
-        # Something in between answered, such as a load balancer.
-        status = {"message": body.decode("utf-8", "replace").strip()[:500]}
-    return errors.from_status(status, status=code, retry_after=_seconds(retry_after))
-
-
-def _status(body: bytes) -> Any:
-    if body.startswith(_BINARY):
-        # Only who asks for protobuf is answered in it, and has loaded it by then; it takes 4 MiB.
-        return importlib.import_module("kube.client.protobuf").refusal(body)
-    try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return None
-
-
-def _seconds(retry_after: str) -> float | None:
-    """Return a Retry-After header in seconds; dates are not used by API servers."""
-    return float(retry_after) if retry_after.isdecimal() else None

@@ -127,3 +127,10 @@ def test_ctrl_c_ends_a_command_without_a_traceback(monkeypatch):
 
     monkeypatch.setattr(main, "_run", interrupted)
     assert main.main(["doctor"]) == main.INTERRUPTED == 130
+
+
+def test_flags_before_the_command_are_told_where_to_stand(capsys):
+    assert main.main(["-n", "shop", "explain", "pod", "web"]) == entry.BAD_SETTINGS
+    assert capsys.readouterr().err == (
+        "koord: write flags behind the command, as in: koord explain -n NAME\n"
+    )

@@ -134,7 +134,13 @@ async def test_top_shows_what_is_requested_used_and_lent(served, capsys):
     assert head.split()[:6] == ["NODE", "CPU", "REQUESTED", "USED", "LENT", "BORROWED"]
     assert row.split()[:6] == ["n1", "16.0", "8.0", "3.0", "0.0", "0.0"]
     assert await run("top", "nodes", "-l", "pool=y") == 0
-    assert "there are no nodes to show" in capsys.readouterr().err
+    assert capsys.readouterr().err == "there are no nodes with labels pool=y\n"
+    assert await run("top", "pods", "-l", "pool=y") == 0
+    assert capsys.readouterr().err == (
+        "there are no pods with labels pool=y in namespace default; -A shows all\n"
+    )
+    assert await run("top", "pods", "-l", "pool=y", "-A") == 0
+    assert capsys.readouterr().err == "there are no pods with labels pool=y\n"
     assert await run("top", "pods", "-l", "team!=a") == 0
     _, row = capsys.readouterr().out.splitlines()
     assert row.split()[1:3] == ["web", "n1"]

@@ -75,3 +75,11 @@ def test_documents_are_told_from_tables(capsys):
     answers.show("yaml", {"a": 1})
     answers.show("jsonpath={.a}", {"a": "x\x1b[1m\ny"})
     assert capsys.readouterr().out == "a: 1\nx\\x1b[1m\ny"
+
+
+def test_an_answer_without_names_says_so(capsys):
+    answers.show("name", BODY)
+    assert capsys.readouterr() == ("x/a\nb\n", "")
+    answers.show("name", {"findings": [{"check": "crd"}]})
+    told = capsys.readouterr()
+    assert (told.out, "nothing in this answer has a name" in told.err) == ("", True)

@@ -146,7 +146,7 @@ async def test_a_prometheus_that_does_not_help_is_named(run, capsys, text, why):
     [
         (["--prometheus=ftp://x"], "write http://HOST:PORT"),
         (["--prometheus=http://user:secret@x:1"], "no password"),
-        (["--prometheus=http://127.0.0.1:9"], "does not answer"),
+        (["--prometheus=http://127.0.0.1:9"], "does not answer: Connection refused"),
         (["--days=0"], "--days 0"),
         (["--prometheus=http://x:1", "--prometheus-token=/nowhere"], "a file cannot be read"),
     ],
