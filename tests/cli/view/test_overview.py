@@ -101,16 +101,18 @@ def test_what_is_switched_off_where_stands_above_all() -> None:
         "agent.namespaces.observe": "a,b",
         "agent.cpu-burst": "enforce",
         "agent.cpu-brust": "off",
-        "manager": "perhaps",
+        "extendr": "off",
+        "preemption": "perhaps",
     }
     shown = overview.take(nodes, [], {}, overview.Maps(written))
-    assert list(tables.lines(shown))[:6] == [
+    assert list(tables.lines(shown))[:7] == [
         "switch: agent.evictions is off",
         "switch: agent.namespaces.observe is a,b",
         "switch: agent.nodes.off is pool=gpu: 2 of 3 nodes (n1, n3)",
         "switch: extender is observe",
         "switch: " + next(one for one in shown.switched if "cpu-brust" in one),
-        "switch: manager is 'perhaps' (this changes nothing)",
+        "switch: extendr: there is no such switch; did you mean extender? (this changes nothing)",
+        "switch: preemption is 'perhaps': write enforce, observe, off (this changes nothing)",
     ]
 
 
