@@ -12,14 +12,13 @@ from collections.abc import Callable
 from typing import Protocol
 
 import msgspec
-import prometheus_client
 
 from agent.informers import kubelet_client as kubelets
 from agent.informers import pod_list_client
 from api.kubernetes import core
 from kube.client import client, errors
 from process.runtime import clock as clocks
-from process.runtime import metrics, supervise
+from process.runtime import metrics, series, supervise
 
 _logger = logging.getLogger(__name__)
 KUBELET, API_SERVER, NOBODY = "kubelet", "api-server", "nobody"
@@ -134,7 +133,7 @@ class Pods:
         self._failures = 0
         self._empty = 0
         self._version = 0
-        self._counted: prometheus_client.Counter | None = None
+        self._counted: series.Counter | None = None
 
     @property
     def pods(self) -> tuple[core.Pod, ...]:

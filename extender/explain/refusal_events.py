@@ -2,13 +2,11 @@
 
 import logging
 
-import prometheus_client
-
 from extender.explain import recent_refusals
 from extender.verbs import verbs
 from kube.controllers import recorder
 from process.configuration import switches
-from process.runtime import metrics
+from process.runtime import metrics, series
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +22,7 @@ class Notices:
             "Nodes refused to pods, by plug-in, reason and whether the refusal counted.",
             ("plugin", "reason", "mode"),
         )
-        self._counted: dict[tuple[str, str, str], prometheus_client.Counter] = {}
+        self._counted: dict[tuple[str, str, str], series.Count] = {}
 
     def tell(self, refused: verbs.Refused) -> None:
         """Count what one call refused; log it when it says something new."""

@@ -6,7 +6,6 @@ byte has left goes out on another connection, whatever it changes.
 """
 
 import asyncio
-import contextlib
 import os
 import select
 import socket
@@ -210,13 +209,22 @@ class Pool:
         """Return the answer; TimeoutError, OSError or BrokenError when there is none."""
         end = asyncio.get_running_loop().time() + question.seconds
         while True:
-            connection = self._rested(is_write=not question.repeatable)
+            connection = kept = self._rested(is_write=not question.repeatable)
             if connection is None:
-                return await self._exchange(await self._dial(question, end), question, end)
-            # Left by the server meanwhile, which cannot have taken in what changes nothing.
-            left = (LeftError, UnsentError) if question.repeatable else (UnsentError,)
-            with contextlib.suppress(*left):
-                return await self._exchange(connection, question, end)
+                connection = await self._dial(question, end)
+            self._busy.add(connection)
+            try:
+                return await connection.ask(question, end)
+            except UnsentError:
+                if kept is None:
+                    raise
+            except LeftError:
+                # The server may have taken in a question, which does no harm if it changes nothing.
+                if not question.repeatable:
+                    raise
+            finally:
+                self._busy.discard(connection)
+                self._rest(connection)
 
     def close(self) -> None:
         """End every connection."""
@@ -226,16 +234,6 @@ class Pool:
         for connection in self.connections():
             connection.close()
         self._resting.clear()
-
-    async def _exchange(
-        self, connection: Connection, question: Request, end: float
-    ) -> http_response.Response:
-        self._busy.add(connection)
-        try:
-            return await connection.ask(question, end)
-        finally:
-            self._busy.discard(connection)
-            self._rest(connection)
 
     async def _dial(self, question: Request, end: float) -> Connection:
         loop, address = asyncio.get_running_loop(), self.address

@@ -1,8 +1,6 @@
 """What a request that fails says, as our errors: silence of an address, and refusals."""
 
-import contextlib
 import importlib
-from collections.abc import Iterator
 from typing import Any, Final
 
 import aiohttp
@@ -15,25 +13,27 @@ _BINARY: Final = b"k8s\x00"
 """What an answer in protobuf begins with."""
 
 
-@contextlib.contextmanager
-def translated(what: str) -> Iterator[None]:
-    """Turn what the HTTP library raises into our errors: the one place that does.
+FOREIGN: Final = (aiohttp.ClientError, http_response.BrokenError, OSError)
+"""What the HTTP library and the pool of connections raise; a TimeoutError is an OSError."""
+
+
+def ours(what: str, error: Exception) -> errors.KubeError:
+    """Turn what is foreign into an error of ours: the one place that does.
 
     `what` names the request, for people.
     """
-    try:
-        yield
-    except connection_pool.UnsentTimeoutError as error:
-        raise errors.NotSent(f"{what}: no answer in time: {error}") from error
-    except connection_pool.UnsentError as error:
-        raise errors.NotSent(f"{what}: {error}") from error
-    except aiohttp.ClientConnectorError as error:
-        where = f"{error.host}:{error.port}"
-        raise errors.NotSent(f"{what}: cannot connect to {where}: {unanswered(error)}") from error
-    except TimeoutError as error:
-        raise errors.Unreachable(f"{what}: no answer in time") from error
-    except (aiohttp.ClientError, http_response.BrokenError, OSError) as error:
-        raise errors.Unreachable(f"{what}: {type(error).__name__}: {error}") from error
+    match error:
+        case connection_pool.UnsentTimeoutError():
+            return errors.NotSent(f"{what}: no answer in time: {error}")
+        case connection_pool.UnsentError():
+            return errors.NotSent(f"{what}: {error}")
+        case aiohttp.ClientConnectorError():
+            where = f"{error.host}:{error.port}"
+            return errors.NotSent(f"{what}: cannot connect to {where}: {unanswered(error)}")
+        case TimeoutError():
+            return errors.Unreachable(f"{what}: no answer in time")
+        case _:
+            return errors.Unreachable(f"{what}: {type(error).__name__}: {error}")
 
 
 def unanswered(error: Exception) -> str:

@@ -18,6 +18,10 @@ _LONGEST_CHUNK_LINE: Final = 64
 _WITHOUT_BODY: Final = frozenset({204, 304})
 _LENGTH: Final = "content-length"
 _CODING: Final = "transfer-encoding"
+_CONNECTION: Final = "connection"
+RETRY_AFTER: Final = "retry-after"
+_READ: Final = {name.encode(): name for name in (_LENGTH, _CODING, _CONNECTION, RETRY_AFTER)}
+"""Headers that say something to the client; API servers send many more with each answer."""
 
 
 class BrokenError(Exception):
@@ -25,10 +29,11 @@ class BrokenError(Exception):
 
 
 class Response(msgspec.Struct, frozen=True, gc=False):
-    """A complete answer; header names are in lower case."""
+    """A complete answer."""
 
     status: int
     headers: Mapping[str, str]
+    """Those that the client reads, by their names in lower case."""
     body: bytes
     reusable: bool
     """Whether the connection may serve another request."""
@@ -146,9 +151,10 @@ class Reader:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take in a header, or a trailer, which says nothing about the response."""
-        if self._head_read:
+        key = _READ.get(name.lower())
+        if key is None or self._head_read:
             return
-        key, text = name.decode("latin-1").lower(), value.decode("latin-1").strip()
+        text = value.decode("latin-1").strip()
         if key == _CODING and key in self._headers:
             raise BrokenError("the answer says twice how it is coded")
         self._headers[key] = text
@@ -173,7 +179,7 @@ class Reader:
             raise BrokenError("the answer is too large")
         self._keeps = parser.get_http_version() == "1.1" and parser.should_keep_alive()
         if self._without_body:
-            kept = "close" not in headers.get("connection", "").lower()
+            kept = "close" not in headers.get(_CONNECTION, "").lower()
             self._answer = self._made(reusable=kept)
             return
         self._lasts = status not in _WITHOUT_BODY and coding is None and length is None

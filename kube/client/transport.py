@@ -11,13 +11,12 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Final, NamedTuple, Protocol
 
 import aiohttp
-import prometheus_client
 import yarl
 
-from kube.client import access, connection_pool, errors, failures, http_request
+from kube.client import access, connection_pool, errors, failures, http_request, http_response
 from kube.controllers import backoff
 from process.runtime import clock as clocks
-from process.runtime import metrics
+from process.runtime import metrics, series
 
 logger = logging.getLogger(__name__)
 
@@ -82,26 +81,23 @@ class Figures:
             "Time from sending a request to the API server to its complete answer.",
             ("verb", "resource"),
         )
-        self._taken: dict[tuple[str, str], prometheus_client.Histogram] = {}
-        self._counted: dict[tuple[str, str, int], prometheus_client.Counter] = {}
+        self._series: dict[tuple[str, str, int], tuple[series.Count, series.Observed | None]] = {}
 
-    def count(self, call: Call, code: int) -> None:
-        """Count the outcome of one request."""
+    def note(self, call: Call, code: int, seconds: float) -> None:
+        """Count the outcome of one request and, unless it is a watch, how long it took."""
         key = call.verb, call.resource, code
-        counted = self._counted.get(key)
-        if counted is None:
+        found = self._series.get(key)
+        if found is None:
             # Looking labels up takes longer than counting.
-            counted = self.requests.labels(call.verb, call.resource, str(code))
-            self._counted[key] = counted
-        counted.inc()
-
-    def time(self, call: Call, seconds: float) -> None:
-        """Note how long one request took."""
-        key = call.verb, call.resource
-        taken = self._taken.get(key)
-        if taken is None:
-            taken = self._taken[key] = self.seconds.labels(call.verb, call.resource)
-        taken.observe(seconds)
+            is_timed = call.verb != "watch"
+            found = self._series[key] = (
+                self.requests.labels(call.verb, call.resource, code),
+                self.seconds.labels(call.verb, call.resource) if is_timed else None,
+            )
+        outcomes, times = found
+        outcomes.inc()
+        if times is not None:
+            times.observe(seconds)
 
 
 class Transport:
@@ -199,7 +195,7 @@ class Transport:
         timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=limits.connect_seconds, sock_read=silence
         )
-        with failures.translated(f"{call.verb} {call.resource or call.path}"):
+        try:
             async with contextlib.AsyncExitStack() as stack:
                 async with asyncio.timeout(limits.stream_seconds):
                     answer = await stack.enter_async_context(self._answer(call, timeout))
@@ -209,6 +205,8 @@ class Transport:
                     raise errors.Silent(
                         f"{call.verb} {call.resource}: silent for {silence:g} s"
                     ) from error
+        except failures.FOREIGN as error:
+            raise failures.ours(_name(call), error) from error
 
     async def _exchange(self, call: Call) -> bytes:
         self._session()
@@ -221,39 +219,44 @@ class Transport:
         timeout = aiohttp.ClientTimeout(
             total=seconds, sock_connect=min(seconds, self._limits.connect_seconds)
         )
-        with failures.translated(f"{call.verb} {call.resource or call.path}"):
+        try:
             async with self._answer(call, timeout) as answer:
                 return await answer.read()
+        except failures.FOREIGN as error:
+            raise failures.ours(_name(call), error) from error
 
     async def _ask(self, call: Call, pool: connection_pool.Pool) -> bytes:
         """Do the same over a kept connection."""
-        limits = self._limits
+        limits, guard = self._limits, call.guard
         for is_last in (False, True):
             seconds = call.seconds or limits.request_seconds
-            if call.guard is not None:
-                call.guard.check()
-                seconds = min(seconds, call.guard.remaining())
+            if guard is not None:
+                guard.check()
+                seconds = min(seconds, guard.remaining())
             question = connection_pool.Request(
                 await self._written(call),
                 seconds,
                 limits.connect_seconds,
-                check=call.guard.check if call.guard is not None else _allowed,
+                check=guard.check if guard is not None else _allowed,
                 repeatable=call.method in _SAFE,
                 without_body=call.method == "HEAD",
             )
             started, code = self._clock.monotonic(), 0
             try:
-                with failures.translated(f"{call.verb} {call.resource or call.path}"):
-                    answer = await pool.ask(question)
+                answer = await pool.ask(question)
                 code = answer.status
+            except failures.FOREIGN as error:
+                raise failures.ours(_name(call), error) from error
             finally:
                 self._count(call, code, started)
             if code < 300:
                 return answer.body
-            error = failures.refused(code, answer.body, answer.headers.get("retry-after", ""))
+            refusal = failures.refused(
+                code, answer.body, answer.headers.get(http_response.RETRY_AFTER, "")
+            )
             tokens = self._access.tokens
-            if is_last or tokens is None or not isinstance(error, errors.Unauthorized):
-                raise error
+            if is_last or tokens is None or not isinstance(refusal, errors.Unauthorized):
+                raise refusal
             await tokens.renew()
         raise AssertionError("the last try either returns or raises")
 
@@ -341,9 +344,7 @@ class Transport:
     def _count(self, call: Call, code: int, started: float) -> None:
         if self._figures is None:
             return
-        self._figures.count(call, code)
-        if call.verb != "watch":
-            self._figures.time(call, self._clock.monotonic() - started)
+        self._figures.note(call, code, self._clock.monotonic() - started)
 
 
 def _allowed() -> None:
@@ -356,3 +357,7 @@ async def _check_guard(
     guard: Guard | None = context.trace_request_ctx
     if guard is not None:
         guard.check()
+
+
+def _name(call: Call) -> str:
+    return f"{call.verb} {call.resource or call.path}"

@@ -7,6 +7,8 @@ from typing import Final, TypeVar
 import prometheus_client
 from prometheus_client import core, exposition, registry
 
+from process.runtime import series
+
 _NAME = re.compile(r"koord_[a-z0-9]+(_[a-z0-9]+)+")
 _LABEL = re.compile(r"[a-z][a-z0-9_]*")
 _RESERVED_LABELS = frozenset({"le", "quantile", "job", "instance"})
@@ -95,11 +97,13 @@ class Table(registry.Collector):
 
 _Metric = TypeVar(
     "_Metric",
-    prometheus_client.Counter,
+    series.Counter,
     prometheus_client.Gauge,
-    prometheus_client.Histogram,
+    series.Histogram,
     Table,
 )
+
+_Collector = TypeVar("_Collector", bound=registry.Collector)
 
 
 class Registry:
@@ -125,7 +129,7 @@ class Registry:
         labels: Sequence[str] = (),
         *,
         known: Iterable[tuple[str, ...]] = (),
-    ) -> prometheus_client.Counter:
+    ) -> series.Counter:
         """Return the counter of that name, which only grows and ends in _total.
 
         Of what is `known` about its labels, a series is exported from the start. One that appears
@@ -134,10 +138,10 @@ class Registry:
         if not name.endswith("_total"):
             raise MetricError(f"counter {name}: end its name in _total")
         found = self._metric(
-            prometheus_client.Counter,
+            series.Counter,
             name,
             labels,
-            lambda: prometheus_client.Counter(name, description, labels, registry=self.collector),
+            lambda: self._registered(series.Counter(name, description, labels)),
         )
         for values in known:
             found.labels(*values)
@@ -162,29 +166,23 @@ class Registry:
         description: str,
         labels: Sequence[str] = (),
         buckets: Sequence[float] = LATENCY_BUCKETS,
-    ) -> prometheus_client.Histogram:
+    ) -> series.Histogram:
         """Return the histogram of that name, which ends in the unit of what it observes."""
         if not name.endswith(tuple(f"_{unit}" for unit in _HISTOGRAM_UNITS)):
             units = ", ".join(f"_{unit}" for unit in _HISTOGRAM_UNITS)
             raise MetricError(f"histogram {name}: end its name in its unit, one of {units}")
         return self._metric(
-            prometheus_client.Histogram,
+            series.Histogram,
             name,
             labels,
-            lambda: prometheus_client.Histogram(
-                name, description, labels, buckets=tuple(buckets), registry=self.collector
-            ),
+            lambda: self._registered(series.Histogram(name, description, labels, buckets)),
         )
 
     def table(self, name: str, description: str, labels: Sequence[str]) -> Table:
         """Return the gauge, or the counter if it ends in _total, that is replaced as a whole."""
-
-        def create() -> Table:
-            made = Table(name, description, labels)
-            self.collector.register(made)
-            return made
-
-        return self._metric(Table, name, labels, create)
+        return self._metric(
+            Table, name, labels, lambda: self._registered(Table(name, description, labels))
+        )
 
     def value(self, name: str, labels: Mapping[str, str] | None = None) -> float | None:
         """Return the present value of one sample, None when there is none yet."""
@@ -198,6 +196,10 @@ class Registry:
         """Return all metrics as text and its content type, as the scraper accepts it."""
         encode, content_type = exposition.choose_encoder(accept)
         return encode(self.collector), content_type
+
+    def _registered(self, metric: _Collector) -> _Collector:
+        self.collector.register(metric)
+        return metric
 
     def _metric(
         self,
