@@ -119,8 +119,10 @@ def _resource_problem(
     names = set(settings.resources)
     for container in (*spec.containers, *spec.init_containers):
         names.update(container.resources.requests)
+    if any(map(facts.device_resources.__contains__, names)):
+        return DEVICE_CLASS
     for name in names:
-        if name in facts.device_resources or name.startswith(_DEVICE_CLASS_PREFIX):
+        if name.startswith(_DEVICE_CLASS_PREFIX):
             return DEVICE_CLASS
     return ""
 

@@ -7,6 +7,7 @@ that the pod does not request.
 
 import dataclasses
 import enum
+import itertools
 from collections.abc import Sequence
 from typing import Final
 
@@ -55,22 +56,21 @@ class Taken:
     def __init__(self, nodes: node_columns.NodeColumns, rows: Integers) -> None:
         self.nodes, self.rows = nodes, rows
         self._offered = nodes.allocatable.take(rows, axis=1)
-        everywhere: node_columns.Flags = np.all(self._offered, axis=1)
-        self._everywhere: list[bool] = everywhere.tolist()
+        self._everywhere: list[bool] = np.logical_and.reduce(self._offered, axis=1).tolist()
 
     def offered(self, resources: Sequence[int]) -> tuple[Integers, bool]:
         """Return how much each candidate offers of resources, and whether all offer all of them."""
         found = _chosen(self._offered, resources)
-        return found, all(self._everywhere[at] for at in resources)
+        return found, all(map(self._everywhere.__getitem__, resources))
 
     def requested(self, resources: Sequence[int]) -> Integers:
         """Return what is requested there."""
         return _chosen(self.nodes.requested.take(self.rows, axis=1), resources)
 
-    def nonzero(self, names: Sequence[str], resources: Sequence[int]) -> Integers:
+    def nonzero(self, names: tuple[str, ...], resources: Sequence[int]) -> Integers:
         """Return what counts for the scheduler's Fit: cpu and memory have a minimum."""
         minimal = self.nodes.nonzero.take(self.rows, axis=1)
-        if tuple(names) == _MINIMAL:
+        if names == _MINIMAL:
             return minimal
         found = self.requested(resources)
         for at, name in enumerate(names):
@@ -90,16 +90,17 @@ def _chosen(taken: Integers, resources: Sequence[int]) -> Integers:
 def fit_scores(fit: Fit, pod: scored_pod.PodScoring, taken: Taken) -> Integers:
     """Return the NodeResourcesFit score of each candidate row."""
     nodes, asked = taken.nodes, pod.nonzero
-    chosen = [(name, weight) for name, weight in fit.weights if _is_scored(name, asked, nodes)]
+    chosen = [one for one in fit.weights if _is_scored(one[0], asked, nodes)]
     if not chosen:
         return np.zeros(len(taken.rows), dtype=np.int64)
-    names = [name for name, _ in chosen]
-    places = [nodes.resources[name] for name in names]
+    names: tuple[str, ...]
+    weights: tuple[int, ...]
+    names, weights = zip(*chosen, strict=True)
+    places = [*map(nodes.resources.__getitem__, names)]
     capacity, everywhere = taken.offered(places)
-    after = taken.nonzero(names, places) + _column([asked.get(name, 0) for name in names])
+    after = taken.nonzero(names, places) + _amounts(names, asked)
     scores = _fullness(fit, capacity, after)
     by_ratio = fit.strategy is Strategy.REQUESTED_TO_CAPACITY_RATIO
-    weights = [weight for _, weight in chosen]
     if everywhere and not by_ratio:
         return _column_sums(scores, weights) // max(sum(weights), 1)
     present = capacity > 0
@@ -118,15 +119,19 @@ def _is_scored(name: str, asked: scored_pod.Amounts, nodes: node_columns.NodeCol
     return name in nodes.resources and (bool(asked.get(name)) or not is_scalar(name))
 
 
+def _amounts(names: Sequence[str], asked: scored_pod.Amounts) -> Integers:
+    return _column([*map(asked.get, names, itertools.repeat(0))])
+
+
 def _column(values: Sequence[int]) -> Integers:
     return np.array(values, dtype=np.int64)[:, np.newaxis]
 
 
 def _column_sums(scores: Integers, weights: Sequence[int]) -> Integers:
     """Return the weighted sum of each column."""
-    if any(weight != 1 for weight in weights):
+    if weights.count(1) < len(weights):
         scores = scores * _column(weights)
-    total: Integers = scores.sum(axis=0)
+    total: Integers = np.add.reduce(scores, axis=0)
     return total
 
 
@@ -175,9 +180,9 @@ def balance_scores(
     """
     nodes, asked = taken.nodes, pod.requests
     names = [name for name in resources if _is_scored(name, asked, nodes)]
-    places = [nodes.resources[name] for name in names]
+    places = [*map(nodes.resources.__getitem__, names)]
     offered, before = taken.offered(places), taken.requested(places)
-    after = _balance(*offered, before + _column([asked.get(name, 0) for name in names]))
+    after = _balance(*offered, before + _amounts(names, asked))
     if not gain:
         return after
     half = HIGHEST // 2

@@ -83,15 +83,14 @@ def score(
     """
     inputs = _Inputs(settings, pod, node_resources.Taken(nodes, rows), compared, rows)
     plugins = []
-    total = np.zeros(len(rows), dtype=np.int64)
-    for name, weight in settings.weights:
-        scorer = _SCORERS.get(name)
-        found = None if scorer is None else scorer(inputs)
+    nothing, total = constant(0, len(rows)), np.zeros(len(rows), dtype=np.int64)
+    for name, weight, scorer in _scorers(settings.weights):
+        found = scorer(inputs)
         if found is None:
             continue
-        plugins.append(PluginScores(name, weight, *found))
-        normalized = found[1]
-        if normalized is not constant(0, len(rows)):
+        raw, normalized = found
+        plugins.append(PluginScores(name, weight, raw, normalized))
+        if normalized is not nothing:
             total += normalized if weight == 1 else normalized * weight
     return Scores(rows, tuple(plugins), total)
 
@@ -114,7 +113,7 @@ def _fit(given: _Inputs) -> _Scored:
 def _balance(given: _Inputs) -> _Scored | None:
     settings, pod = given.settings, given.pod
     if settings.release.balance_skips_best_effort and not any(
-        pod.requests.get(name) for name in settings.balanced
+        map(pod.requests.get, settings.balanced)
     ):
         return None
     raw = node_resources.balance_scores(
@@ -151,7 +150,8 @@ def _spread(given: _Inputs) -> _Scored | None:
     return raw, normalize.spread_scores(raw)
 
 
-_SCORERS: Final[Mapping[str, Callable[[_Inputs], _Scored | None]]] = {
+_Scorer = Callable[[_Inputs], _Scored | None]
+_SCORERS: Final[Mapping[str, _Scorer]] = {
     profile.FIT: _fit,
     profile.BALANCE: _balance,
     profile.TAINTS: _taints,
@@ -160,6 +160,12 @@ _SCORERS: Final[Mapping[str, Callable[[_Inputs], _Scored | None]]] = {
     profile.SPREAD: _spread,
 }
 """Each returns raw and normalised scores; None where the plug-in skips the pod."""
+
+
+@functools.lru_cache(maxsize=64)
+def _scorers(weights: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int, _Scorer], ...]:
+    """Return the plug-ins that do not score all nodes alike, with their weights."""
+    return tuple((name, weight, _SCORERS[name]) for name, weight in weights if name in _SCORERS)
 
 
 @functools.lru_cache(maxsize=64)

@@ -70,6 +70,16 @@ class Decider:
         """Why nothing is decided at present, empty while something may be."""
         self._profiles, self._known, self.caches = profiles, known, caches
         self._monotonic, self._draw, self._count = monotonic, draw, count
+        self._facts = {
+            synced: eligibility.ClusterFacts(
+                synced=synced,
+                terms=known.terms,
+                images=known.indexes.images,
+                bound_claims=caches.bound_claims,
+                device_resources=caches.device_resources,
+            )
+            for synced in (False, True)
+        }
         self._attempts = attempts.Attempts()
         self._pods: collections.OrderedDict[_Key, scored_pod.PodScoring] = collections.OrderedDict()
 
@@ -119,13 +129,7 @@ class Decider:
         settings = self._profiles.get(pod.spec.scheduler_name)
         if settings is None:
             return NO_PROFILE
-        facts = eligibility.ClusterFacts(
-            synced=self.caches.synced(),
-            terms=self._known.terms,
-            images=self._known.indexes.images,
-            bound_claims=self.caches.bound_claims,
-            device_resources=self.caches.device_resources,
-        )
+        facts = self._facts[self.caches.synced()]
         reason = self.halted or eligibility.undecidable(settings, pod, facts)
         if reason or self.caches.workloads.knows_controller(pod.metadata):
             return reason

@@ -83,7 +83,11 @@ class ImageIndex:
 
     def agree(self, images: Iterable[str]) -> bool:
         """Tell whether nodes agree on the size of each image."""
-        return all(len(state.sizes) == 1 for state in map(self._states.get, images) if state)
+        for name in images:
+            state = self._states.get(name)
+            if state is not None and len(state.sizes) != 1:
+                return False
+        return True
 
     def _added(self, row: int, name: str, size: int) -> str:
         state = self._states.get(name)
