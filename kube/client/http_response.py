@@ -42,42 +42,25 @@ class Response(msgspec.Struct, frozen=True, gc=False):
 class Reader:
     """Takes in the bytes of one response as they come."""
 
-    __slots__ = (
-        "__weakref__",
-        "_answer",
-        "_around",
-        "_body",
-        "_chunks",
-        "_head_read",
-        "_headers",
-        "_keeps",
-        "_largest",
-        "_lasts",
-        "_parser",
-        "_size",
-        "_start",
-        "_status",
-        "_surplus",
-        "_without_body",
-    )  # fmt: skip
+    # One is made for each question, so that what begins alike in all of them is of the class.
+    _start = b""
+    _head_read = False
+    _keeps = False
+    _lasts = False
+    _status = 0
+    _size = 0
+    _around = 0
+    _chunks = 0
+    _surplus = False
+    _answer: Response | None = None
 
     def __init__(self, *, without_body: bool = False, largest: int = _LARGEST_BODY) -> None:
         """Start; the answer to HEAD has no body whatever its headers say."""
         self._without_body = without_body
         self._largest = largest
         self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
-        self._start = b""
         self._headers: dict[str, str] = {}
-        self._head_read = False
-        self._keeps = False
-        self._lasts = False
         self._body: list[bytes] = []
-        self._status = 0
-        self._size = 0
-        self._around = 0
-        self._chunks = 0
-        self._surplus = False
-        self._answer: Response | None = None
 
     @property
     def begun(self) -> bool:
@@ -92,12 +75,12 @@ class Reader:
             return self._answered()
         if len(self._start) < len(_PROTOCOL):
             # The parser also knows other protocols, and passes over blank lines before a response.
-            self._start = data = self._start + data
-            if not self._start.startswith(_PROTOCOL[: len(data)]):
-                raise BrokenError("the answer is not HTTP/1.1")
-            if len(data) < len(_PROTOCOL):
-                return None
+            data = self._start + data
             self._start = data[: len(_PROTOCOL)]
+            if not _PROTOCOL.startswith(self._start):
+                raise BrokenError("the answer is not HTTP/1.1")
+            if self._start != _PROTOCOL:
+                return None
         before = self._size
         try:
             parser.feed_data(data)
@@ -112,8 +95,9 @@ class Reader:
             # The response was complete, so this is about what the server says after it.
             self._surplus = True
         self._measure(len(data) - (self._size - before))
-        if self._answer is not None:
-            self.close()
+        if self._answer is None:
+            return None
+        self.close()
         return self._answered()
 
     def end(self) -> Response:
@@ -165,7 +149,8 @@ class Reader:
             return
         parser, headers = self._parser, self._headers
         assert parser is not None
-        if parser.get_http_version() not in _VERSIONS:
+        version = parser.get_http_version()
+        if version not in _VERSIONS:
             raise BrokenError("the answer is not HTTP/1.1")
         self._status = status = parser.get_status_code()
         if status < 200:
@@ -177,7 +162,7 @@ class Reader:
             raise BrokenError("the answer does not say clearly how long it is")
         if length is not None and int(length) > self._largest:
             raise BrokenError("the answer is too large")
-        self._keeps = parser.get_http_version() == "1.1" and parser.should_keep_alive()
+        self._keeps = version == "1.1" and parser.should_keep_alive()
         if self._without_body:
             kept = "close" not in headers.get(_CONNECTION, "").lower()
             self._answer = self._made(reusable=kept)

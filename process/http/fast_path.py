@@ -10,9 +10,10 @@ import asyncio
 import email.utils
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 import httptools
+import msgspec
 from aiohttp import web
 
 Caller = Callable[[], bool]
@@ -41,7 +42,7 @@ class Fallback(Exception):  # noqa: N818 - a way to go, not an error
     """Raised by a handler that leaves this request to the routes of the application."""
 
 
-class Head(NamedTuple):
+class Head(msgspec.Struct, frozen=True, gc=False):
     """What the head of a request says, and how long the whole request is."""
 
     handler: Handler
@@ -83,20 +84,20 @@ class FastPath:
         if at < 0:
             return None
         at += len(_LENGTH)
-        end = data.find(_LINE, at, size + len(_LINE))
+        start, end = size + len(_END), data.find(_LINE, at, size + len(_LINE))
         alike, value = data[:at] + data[end:size], data[at:end]
         handler = self._known.get(alike)
         if handler is None:
-            handler = self._read(data[: size + len(_END)])
+            handler = self._read(data[:start])
             if handler is None:
                 return None
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
             self._known[alike] = handler
-        if not _is_length(value) or int(value) > self._body_limit:
+        if not value.isdigit() or len(value) > _MOST_DIGITS:
             return None
-        start = size + len(_END)
-        return Head(handler, start, start + int(value))
+        length = int(value)
+        return Head(handler, start, start + length) if length <= self._body_limit else None
 
     def _read(self, head: bytes) -> Handler | None:
         """Read a head that no other was like; None if the long way has to judge it."""
@@ -139,10 +140,6 @@ class _Reading:
     def on_headers_complete(self) -> None:
         """Take in the end of the head."""
         self._complete = True
-
-
-def _is_length(value: bytes) -> bool:
-    return value.isdigit() and len(value) <= _MOST_DIGITS
 
 
 class Connection:
@@ -189,23 +186,29 @@ class Connection:
             if self.answering:
                 self._wait(data)
                 return b""
-            if self._head is None:
-                self._head = self._express.head(data)
-                if self._head is None:
-                    return data
-            self._parts.append(data)
-            self._size += len(data)
-            if self._size < self._head.end:
-                self.since = self.since or asyncio.get_running_loop().time()
+            head = self._head or self._express.head(data)
+            if head is None:
+                return data
+            whole = self._joined(head, data) if self._head or len(data) < head.end else data
+            if whole is None:
                 return b""
-            head = self._head
-            whole = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-            self._head, self._parts, self._size, self.since = None, [], 0, None
             try:
                 data = self._serve(head, whole)
             except Fallback:
                 return whole
         return b""
+
+    def _joined(self, head: Head, data: bytes) -> bytes | None:
+        """Put a request together that comes in pieces; None while some of it is due."""
+        self._parts.append(data)
+        self._size += len(data)
+        if self._size < head.end:
+            self._head = head
+            self.since = self.since or asyncio.get_running_loop().time()
+            return None
+        whole = b"".join(self._parts)
+        self._head, self._parts, self._size, self.since = None, [], 0, None
+        return whole
 
     def _serve(self, head: Head, whole: bytes) -> bytes:
         """Answer a complete request; return what came after it."""

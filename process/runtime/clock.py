@@ -3,6 +3,7 @@
 import asyncio
 import bisect
 import contextlib
+import functools
 import time
 from collections.abc import Iterator
 from typing import Any, Final, Protocol
@@ -28,16 +29,18 @@ class Clock(Protocol):
 class SystemClock:
     """The clock of the machine."""
 
-    def now(self) -> float:
-        """Return the wall clock in seconds since the epoch."""
-        return time.time()
+    # Asked many times for each pod that is placed, so no function of ours stands in between.
+    now = staticmethod(time.time)
+    """The wall clock in seconds since the epoch."""
+    monotonic = staticmethod(
+        time.monotonic
+        if _SINCE_BOOT is None
+        else functools.partial(time.clock_gettime, _SINCE_BOOT)
+    )
+    """The monotonic clock in seconds; on Linux it counts while the machine sleeps.
 
-    def monotonic(self) -> float:
-        """Return the monotonic clock in seconds; on Linux it counts while the machine sleeps.
-
-        A lease must have ended for a leader that was suspended, not only for everybody else.
-        """
-        return time.monotonic() if _SINCE_BOOT is None else time.clock_gettime(_SINCE_BOOT)
+    A lease must have ended for a leader that was suspended, not only for everybody else.
+    """
 
     async def sleep(self, seconds: float) -> None:
         """Wait for a real duration."""

@@ -65,17 +65,16 @@ class ImageIndex:
 
         None where no node has any of them.
         """
-        total: node_columns.Integers | None = None
+        known = [*filter(self._states.__contains__, images)]
+        if not known:
+            return None
+        total = np.zeros(size, dtype=np.int64)
         # A pod may have one image thousands of times, and each look goes through all nodes.
-        for name, times in collections.Counter(images).items():
-            state = self._states.get(name)
-            if state is None:
-                continue
-            if total is None:
-                total = np.zeros(size, dtype=np.int64)
+        for name, times in collections.Counter(known).items():
+            state = self._states[name]
             share = state.rows.bit_count() / nodes
             total[_rows(state)] += times * int(float(next(iter(state.sizes))) * share)
-        return total if total is None else remembered.read_only(total, size)
+        return remembered.read_only(total, size)
 
     def reported(self, images: Iterable[str]) -> bool:
         """Tell whether some node has one of the images."""
