@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final, Required, Self, TypedDict, Unpack
 
 import orjson
+from msgspec import structs
 
 from api import resources
 from kube.client import access as accesses
@@ -268,8 +269,8 @@ class Client:
         verb = "apply" if kind is Patch.APPLY else "patch"
         call = transport.Call("PATCH", path, verb, resource.plural, _query(options))
         if options.get("brief"):
-            call = call._replace(accept=_METADATA)
-        return await self._write(call._replace(content_type=kind.value), body)
+            call = structs.replace(call, accept=_METADATA)
+        return await self._write(structs.replace(call, content_type=kind.value), body)
 
     async def delete(
         self,
@@ -322,7 +323,7 @@ class Client:
     async def _write(self, call: transport.Call, body: Body) -> dict[str, Any]:
         data = request_parts.body(body)
         guard = call.guard or self._guard
-        return _object(await self._transport.send(call._replace(body=data, guard=guard)))
+        return _object(await self._transport.send(structs.replace(call, body=data, guard=guard)))
 
     async def _list(self, selection: Selection, limit: int) -> Listing:
         items: list[dict[str, Any]] = []

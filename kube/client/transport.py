@@ -8,9 +8,10 @@ import random
 import ssl
 import types
 from collections.abc import AsyncIterator, Mapping
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 import aiohttp
+import msgspec
 import yarl
 
 from kube.client import access, connection_pool, errors, failures, http_request, http_response
@@ -48,7 +49,7 @@ class Limits:
     longest_pause_seconds: float = 10.0
 
 
-class Call(NamedTuple):
+class Call(msgspec.Struct, frozen=True, gc=False):
     """One request, and under which names it is counted."""
 
     method: str
@@ -177,6 +178,9 @@ class Transport:
             attempt += 1
             try:
                 async with self._slots:
+                    self._session()
+                    if self._pool is not None and not call.large:
+                        return await self._ask(call, self._pool)
                     return await self._exchange(call)
             except (errors.Unreachable, errors.TooManyRequests, errors.ServerFailure) as error:
                 if not self._is_retried(call, error) or attempt >= most:
@@ -209,9 +213,7 @@ class Transport:
             raise failures.ours(_name(call), error) from error
 
     async def _exchange(self, call: Call) -> bytes:
-        self._session()
-        if self._pool is not None and not call.large:
-            return await self._ask(call, self._pool)
+        """Send a request through the HTTP library and return the whole answer."""
         seconds = call.seconds or self._limits.request_seconds
         if call.guard is not None:
             call.guard.check()
@@ -226,7 +228,7 @@ class Transport:
             raise failures.ours(_name(call), error) from error
 
     async def _ask(self, call: Call, pool: connection_pool.Pool) -> bytes:
-        """Do the same over a kept connection."""
+        """Send a request over a kept connection and return the whole answer."""
         limits, guard = self._limits, call.guard
         for is_last in (False, True):
             seconds = call.seconds or limits.request_seconds
