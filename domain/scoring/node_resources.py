@@ -98,8 +98,8 @@ def fit_scores(fit: Fit, pod: scored_pod.PodScoring, taken: Taken) -> Integers:
     names, weights = zip(*chosen, strict=True)
     places = [*map(nodes.resources.__getitem__, names)]
     capacity, everywhere = taken.offered(places)
-    after = taken.nonzero(names, places) + _amounts(names, asked)
-    scores = _fullness(fit, capacity, after)
+    after = taken.nonzero(names, places) + _column(_asked(names, asked))
+    scores = _fullness(fit, capacity, everywhere, after)
     by_ratio = fit.strategy is Strategy.REQUESTED_TO_CAPACITY_RATIO
     if everywhere and not by_ratio:
         return _column_sums(scores, weights) // max(sum(weights), 1)
@@ -119,8 +119,8 @@ def _is_scored(name: str, asked: scored_pod.Amounts, nodes: node_columns.NodeCol
     return name in nodes.resources and (bool(asked.get(name)) or not is_scalar(name))
 
 
-def _amounts(names: Sequence[str], asked: scored_pod.Amounts) -> Integers:
-    return _column([*map(asked.get, names, itertools.repeat(0))])
+def _asked(names: Sequence[str], asked: scored_pod.Amounts) -> list[int]:
+    return [*map(asked.get, names, itertools.repeat(0))]
 
 
 def _column(values: Sequence[int]) -> Integers:
@@ -135,13 +135,13 @@ def _column_sums(scores: Integers, weights: Sequence[int]) -> Integers:
     return total
 
 
-def _fullness(fit: Fit, capacity: Integers, after: Integers) -> Integers:
+def _fullness(fit: Fit, capacity: Integers, everywhere: bool, after: Integers) -> Integers:
     """Score each resource by how much of it would be in use."""
     used = np.minimum(after, capacity)
     if fit.strategy is Strategy.LEAST_ALLOCATED:
         used = capacity - used
     used *= HIGHEST
-    used //= np.maximum(capacity, 1)
+    used //= capacity if everywhere else np.maximum(capacity, 1)
     if fit.strategy is not Strategy.REQUESTED_TO_CAPACITY_RATIO:
         return used
     return np.array(fit.ramp, dtype=np.int64).take(used)
@@ -181,22 +181,19 @@ def balance_scores(
     nodes, asked = taken.nodes, pod.requests
     names = [name for name in resources if _is_scored(name, asked, nodes)]
     places = [*map(nodes.resources.__getitem__, names)]
-    offered, before = taken.offered(places), taken.requested(places)
-    after = _balance(*offered, before + _amounts(names, asked))
-    if not gain:
-        return after
-    half = HIGHEST // 2
-    found: Integers = half + (half + after - _balance(*offered, before)) // 2
-    return found
-
-
-def _balance(capacity: Integers, everywhere: bool, used: Integers) -> Integers:
-    if len(capacity) == 2 and everywhere:
-        first, second = np.minimum(used / capacity, 1.0)
-        deviation = np.abs((first - second) / 2)
+    capacity, everywhere = taken.offered(places)
+    amounts = _asked(names, asked)
+    # With the pod and, where that matters, without it, both in one go.
+    added = np.array([amounts, [0] * len(amounts)] if gain else [amounts], dtype=np.int64)
+    used = taken.requested(places) + added[:, :, np.newaxis]
+    if len(names) == 2 and everywhere:
+        shares = np.minimum(used / capacity, 1.0)
+        deviation = np.abs((shares[:, 0] - shares[:, 1]) / 2)
     else:
-        deviation = _deviation(capacity, used)
-    found: Integers = ((1 - deviation) * float(HIGHEST)).astype(np.int64)
+        deviation = np.array([_deviation(capacity, one) for one in used])
+    scores: Integers = ((1 - deviation) * float(HIGHEST)).astype(np.int64)
+    half = HIGHEST // 2
+    found: Integers = half + (half + scores[0] - scores[1]) // 2 if gain else scores[0]
     return found
 
 
