@@ -68,6 +68,8 @@ class Asked(msgspec.Struct, frozen=True):
     """Every container of which anything is known."""
     native: Native = Native()
     """Limits of the pod as a whole."""
+    plain: Mapping[str, Native] = {}
+    """Plain limits of each container that has any."""
 
 
 class _Resources(msgspec.Struct, frozen=True):
@@ -101,7 +103,7 @@ def extended(pod: core.Pod, *, from_spec: bool = True) -> Asked | None:
         if c.name not in listed and not _has_batch(c) and native.get(c.name)
     }
     level = spec.resources.limits if spec.resources is not None else {}
-    return Asked({**listed, **beside}, listed, _limits(level))
+    return Asked({**listed, **beside}, listed, _limits(level), native)
 
 
 def _lasts(container: core.Container) -> bool:
@@ -222,7 +224,7 @@ def adjust(subject: subjects.Subject, rule: Rule) -> adjustments.Adjustment:
     container = subject.container
     if container is None or subject.in_guest:
         return adjustments.NOTHING
-    batch = _of_container(container, asked, pod.pod)
+    batch = _of_container(container, asked)
     if batch is None:
         return adjustments.NOTHING
     own = of_container(batch, rule)
@@ -242,11 +244,11 @@ _of_spec_by: subjects.PerPod[Rule, tuple[Asked, Values] | None] = subjects.PerPo
 )
 
 
-def _of_container(container: state.ContainerState, asked: Asked, pod: core.Pod) -> Batch | None:
+def _of_container(container: state.ContainerState, asked: Asked) -> Batch | None:
     """Return what a container asks for; one that was there first (a sidecar) says so itself."""
     if container.initial:
         spec = container.container
-        return _of_spec(spec, _native(pod)) if _has_batch(spec) else None
+        return _of_spec(spec, asked.plain) if _has_batch(spec) else None
     return asked.containers.get(container.name)
 
 

@@ -244,3 +244,29 @@ def test_whatever_is_asked_for_no_plain_limit_is_exceeded(containers):
     ):
         if (role, "p") in found and None not in limits:
             assert 0 < int(found[role, "p"]) <= sum(limits)
+
+
+class Counted(dict):
+    """Limits that count how often they are looked at."""
+
+    reads = 0
+
+    def get(self, *given):
+        self.reads += 1
+        return super().get(*given)
+
+
+def test_limits_of_a_container_are_not_read_once_for_each_sidecar(batch):
+    pod, limits = batch(), Counted(ASKED)
+    asked = core.ResourceRequirements(limits=limits)
+    sidecars = [
+        core.Container(name=f"s{at}", resources=asked, restart_policy="Always") for at in range(50)
+    ]
+    states = (state.ContainerState(c.name, f"a/{c.name}", c, initial=True) for c in sidecars)
+    spec = msgspec.structs.replace(pod.pod.spec, init_containers=sidecars)
+    pod = msgspec.structs.replace(
+        pod, pod=msgspec.structs.replace(pod.pod, spec=spec), containers=tuple(states)
+    )
+    found = values(batch_resources.reconcile(state.NodeState(at=0, pods=(pod,)), batch_resources.Rule()))
+    assert found[MEMORY, "a/s49"] == str(1 << 30)
+    assert limits.reads <= 10 * len(sidecars)
