@@ -35,8 +35,7 @@ def requested(seen: picture.Picture) -> Requested:
 def _summed(seen: picture.Picture) -> Requested:
     keys = sorted({key for node in seen.nodes.values() for key in node.allocatable})
     if len(keys) > _MOST_KEYS:
-        asked = {id(pod.requests): pod.requests for pod in seen.pods.values()}
-        keys = sorted({key for one in asked.values() for key in one}.intersection(keys))
+        return _one_by_one(seen, frozenset(keys))
     at: dict[int, int] = {}
     kinds: list[podinfo.Amounts] = []
     rows: list[int] = []
@@ -60,6 +59,21 @@ def _summed(seen: picture.Picture) -> Requested:
     amounts = _bounded(kinds, keys, int(np.diff([*starts, len(rows)]).max()))
     sums = np.add.reduceat(amounts[rows], starts, axis=0).tolist()
     return {name: dict(zip(keys, row, strict=True)) for name, row in zip(names, sums, strict=True)}
+
+
+def _one_by_one(seen: picture.Picture, keys: frozenset[str]) -> Requested:
+    """Return the sums without a number for each pod of resources that it does not request."""
+    found = {}
+    for name, pods in seen.on_node.items():
+        running = [pod for pod in pods if pod.phase not in podinfo.ENDED]
+        sums: dict[str, int] = {}
+        for pod in running:
+            for key, amount in pod.requests.items():
+                if key in keys:
+                    sums[key] = sums.get(key, 0) + amount
+        if running:
+            found[name] = {key: max(-_MOST, min(amount, _MOST)) for key, amount in sums.items()}
+    return found
 
 
 def _bounded(

@@ -31,7 +31,7 @@ class Room:
     """Requests of the pods on the nodes of a profile; changes while pods come and go."""
 
     __slots__ = (
-        *("_allocatable", "_at", "_columns", "_free", "_requested"),
+        *("_at", "_changes", "_columns", "_free", "_held", "_offered"),
         *("largest", "names", "nodes"),
     )
 
@@ -39,36 +39,39 @@ class Room:
         self.nodes: Sequence[nodeinfo.Node] = sorted(view.nodes, key=lambda node: node.name)
         self.names: Final = tuple(node.name for node in self.nodes)
         self._at = {name: row for row, name in enumerate(self.names)}
-        keys = sorted({key for node in self.nodes for key in node.allocatable})
-        self._columns = {key: column for column, key in enumerate(keys)}
         requested = node_requests.requested(view.picture)
-        held = [requested.get(name, podinfo.NOTHING) for name in self.names]
-        self._allocatable = self._table(node.allocatable for node in self.nodes)
-        largest = self._allocatable.max(axis=0, initial=0).tolist()
-        self.largest: Final[Mapping[str, int]] = {
-            key: amount for key, amount in zip(keys, largest, strict=True) if amount
-        }
+        self._held = [requested.get(name, podinfo.NOTHING) for name in self.names]
+        self.largest: Final[Mapping[str, int]] = _largest(self.nodes)
         """What the largest node has of each resource, of those of which some node has any."""
-        self._requested = self._table(held)
-        self._free = fit.Table(map(_row, self.nodes, held))
+        self._free = fit.Table(map(_row, self.nodes, self._held))
+        self._offered = frozenset[str]().union(*(node.allocatable for node in self.nodes))
+        self._columns: dict[str, tuple[Counts, Counts]] = {}
+        self._changes: dict[int, dict[str, int]] = {}
 
-    def _table(self, rows: Iterable[podinfo.Amounts]) -> Counts:
-        found = np.zeros((len(self.names), len(self._columns)), np.int64)
-        for row, amounts in enumerate(rows):
-            for key, amount in amounts.items():
-                column = self._columns.get(key)
-                if column is not None:
-                    found[row, column] = _bounded(amount, _MOST)
+    def _column(self, resource: str) -> tuple[Counts, Counts]:
+        """Return what is requested and what is allocatable of a resource that is asked about.
+
+        One node may offer thousands of resources about which nobody asks.
+        """
+        found = self._columns.get(resource)
+        if found is None:
+            requested = _one_column(self._held, resource)
+            allocatable = _one_column((node.allocatable for node in self.nodes), resource)
+            for row, amounts in self._changes.items():
+                requested[row] += amounts.get(resource, 0)
+            found = self._columns[resource] = requested, allocatable
         return found
 
     def _count(self, pod: podinfo.Pod, node: str, sign: int) -> None:
         row = self._at.get(node)
         if row is None:
             return
-        for key, amount in pod.requests.items():
-            column = self._columns.get(key)
-            if column is not None:
-                self._requested[row, column] += sign * _bounded(amount, _LARGEST)
+        changes = self._changes.setdefault(row, {})
+        for resource, amount in pod.requests.items():
+            more = sign * _bounded(amount, _LARGEST)
+            changes[resource] = changes.get(resource, 0) + more
+            if resource in self._columns:
+                self._columns[resource][0][row] += more
         if sign > 0:
             self._free.take(node, pod.requests)
         else:
@@ -110,10 +113,8 @@ class Room:
         """Return what is requested and what is allocatable, one column per resource."""
         found = np.zeros((2, len(self.names), len(resources)), np.int64)
         for at, name in enumerate(resources):
-            column = self._columns.get(name)
-            if column is not None:
-                found[0, :, at] = self._requested[:, column]
-                found[1, :, at] = self._allocatable[:, column]
+            if name in self._offered:
+                found[0, :, at], found[1, :, at] = self._column(name)
         return found[0], found[1]
 
     def shares(self, resources: Sequence[str]) -> Shares:
@@ -125,6 +126,19 @@ class Room:
 def _row(node: nodeinfo.Node, held: podinfo.Amounts) -> fit.Node:
     free = {key: amount - held.get(key, 0) for key, amount in node.allocatable.items()}
     return fit.Node(node.name, node.labels, node.taints, free, node.is_schedulable)
+
+
+def _largest(nodes: Iterable[nodeinfo.Node]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for node in nodes:
+        for key, amount in node.allocatable.items():
+            if amount > found.get(key, 0):
+                found[key] = min(amount, _MOST)
+    return found
+
+
+def _one_column(rows: Iterable[podinfo.Amounts], resource: str) -> Counts:
+    return np.array([_bounded(one.get(resource, 0), _MOST) for one in rows], np.int64)
 
 
 def asked(pod: podinfo.Pod, resources: Sequence[str]) -> Counts:

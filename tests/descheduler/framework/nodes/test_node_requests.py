@@ -82,3 +82,13 @@ def test_resources_that_no_pod_requests_take_no_room_where_a_node_offers_thousan
     pods = [builders.pod("p", "a", requests={"cpu": "1"})]
     found = node_requests.requested(builders.picture_of(nodes, pods))
     assert found == {"a": {"cpu": 1000, "pods": 1}}
+
+
+def test_what_one_pod_requests_takes_no_room_for_others_where_a_node_offers_thousands() -> None:
+    more = {f"example.com/{at}": "1" for at in range(5000)}
+    nodes = [*(builders.node(f"n{at}") for at in range(200)), builders.node("odd", more=more)]
+    pods = [builders.pod(f"p{at}", f"n{at}", requests={"cpu": "1"}) for at in range(200)]
+    seen = builders.picture_of(nodes, [*pods, builders.pod("long", "odd", requests=more)])
+    found = node_requests.requested(seen)
+    assert found["n7"] == {"cpu": 1000, "pods": 1}
+    assert found["odd"] == {"pods": 1, **dict.fromkeys(more, 1)}

@@ -1,5 +1,7 @@
 """What is requested and free of nodes, while pods move in thought."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -44,6 +46,25 @@ def test_a_pod_may_come_from_and_go_to_nodes_that_are_not_looked_at():
     room.take_back(pod, "a")
     room.move(pod, "")
     assert room.amounts(("cpu",))[0].tolist() == [[0]]
+
+
+def test_resources_that_nobody_asks_about_take_no_room_where_a_node_offers_thousands():
+    more = {f"example.com/{at}": "1" for at in range(10_000)}
+    nodes = [builders.node(f"n{at}", more={"gpu": 1}) for at in range(300)]
+    pods = [builders.pod("p", "n1", requests={"cpu": "1", "gpu": 1})]
+    seen = builders.picture_of([*nodes, builders.node("odd", more=more)], pods)
+    tracemalloc.start()
+    try:
+        room = node_room.Room(driving.view(seen))
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 16 << 20
+    room.move(seen.pods["uid-p"], "n0")
+    requested, allocatable = room.amounts(("gpu", "example.com/7"))
+    assert requested[:2].tolist() == [[1, 0], [0, 0]]
+    assert allocatable[-1].tolist() == [0, 1]
+    assert room.takers(builders.pod("q", "n1", requests={"example.com/7": 1})).sum() == 1
 
 
 @pytest.mark.parametrize("cpu", ["9223372036854775807", "-9223372036854775807"])
