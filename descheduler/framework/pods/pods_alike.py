@@ -47,6 +47,15 @@ class Alike:
         """Return with how many groups a selector is compared."""
         return sum(map(len, self._candidates(selector)))
 
+    def pods_compared(self, selector: terms.Selector) -> int:
+        """Return how many pods the groups have with which a selector is compared."""
+        return sum(len(group) for groups in self._candidates(selector) for group in groups)
+
+    @property
+    def size(self) -> int:
+        """Return how many pods there are."""
+        return sum(map(len, self._groups.values()))
+
     def _candidates(self, selector: terms.Selector) -> Iterable[Collection[list[podinfo.Pod]]]:
         pairs = _pairs(selector)
         if pairs is None:

@@ -8,6 +8,10 @@ from typing import Final
 from descheduler.framework.pods import pod_terms, pods_alike
 from descheduler.model import nodeinfo, picture, podinfo
 
+_MOST_LOOKS: Final = 1 << 19
+"""Looks at namespaces and pods for the terms of the pods of one namespace."""
+_MOST_BY_POD: Final = 64
+"""The same for each of its pods, where there are many."""
 _NO_LABELS: Final[Mapping[str, str]] = {}
 _Terms = pods_alike.BySelector[pod_terms.Term]
 _NO_TERMS: Final = _Terms()
@@ -29,19 +33,57 @@ class Repulsion:
     def __init__(self, seen: picture.Picture) -> None:
         self._seen = seen
         self._groups = _grouped(seen)
-        self._terms_of = {key: _own_terms(pods[0]) for key, pods in self._groups.items()}
-        self._holders: dict[pod_terms.Term, list[_Group]] = {}
         self._alike: dict[str, pods_alike.Alike] = {}
+        for key, pods in self._groups.items():
+            self._alike.setdefault(key[0], pods_alike.Alike()).extend(pods)
+        self._terms_of = self._terms()
+        self._holders: dict[pod_terms.Term, list[_Group]] = {}
         for key, pods in self._groups.items():
             for term in self._terms_of[key]:
                 self._holders.setdefault(term, []).append(pods)
-            self._alike.setdefault(key[0], pods_alike.Alike()).extend(pods)
         self._by_namespace, self._by_labels = _indexed(self._holders)
         self._against: dict[tuple[str, int], tuple[pod_terms.Term, ...]] = {}
         self._domains: dict[str, Mapping[str, str]] = {}
         self._repelling: dict[pod_terms.Term, _ByDomain] = {}
         self._selected: dict[pod_terms.Term, _ByDomain] = {}
         self._moved: dict[str, nodeinfo.Node | None] = {}
+
+    def _terms(self) -> Mapping[_Key, tuple[pod_terms.Term, ...]]:
+        """Return the terms of each group; none of a namespace where they are too many to compare.
+
+        Pods share terms. Where each has one of its own, the effort is their number times that of
+        the pods that they may select, so they repel nothing here.
+        """
+        found = {key: _own_terms(pods[0]) for key, pods in self._groups.items()}
+        left = {
+            name: max(_MOST_LOOKS, _MOST_BY_POD * alike.size) for name, alike in self._alike.items()
+        }
+        counted = set[tuple[str, pod_terms.Term]]()
+        for (name, _, _), terms in found.items():
+            for term in terms:
+                if left[name] >= 0 and (name, term) not in counted:
+                    counted.add((name, term))
+                    left[name] -= self._looks(term, left[name])
+        return {key: terms if left[key[0]] >= 0 else () for key, terms in found.items()}
+
+    def _looks(self, term: pod_terms.Term, most: int) -> int:
+        """Return with how much a term is compared, counted no further than where that is enough."""
+        count = 0
+        for name in self._named(term):
+            count += 1
+            if self._is_covered(term, name):
+                count += self._alike[name].pods_compared(term.selector)
+            if count > most:
+                break
+        return count
+
+    def _named(self, term: pod_terms.Term) -> Iterable[str]:
+        return term.namespaces if term.namespace_selector is None else self._alike
+
+    def _is_covered(self, term: pod_terms.Term, name: str) -> bool:
+        """Whether a term covers a namespace that has pods."""
+        namespaces = self._seen.namespaces
+        return name in self._alike and term.covers(name, namespaces.get(name, _NO_LABELS))
 
     def repelled(self) -> Collection[podinfo.Pod]:
         """Return the pods that are where another one keeps them away, before the first move."""
@@ -136,13 +178,7 @@ class Repulsion:
         """Return the pods that a term selects, by domain."""
         found = self._selected.get(term)
         if found is None:
-            named = term.namespaces if term.namespace_selector is None else self._alike
-            covered = (
-                self._alike[one]
-                for one in named
-                if one in self._alike
-                and term.covers(one, self._seen.namespaces.get(one, _NO_LABELS))
-            )
+            covered = (self._alike[n] for n in self._named(term) if self._is_covered(term, n))
             selected = (pod for alike in covered for pod in alike.selected(term.selector))
             found = self._selected[term] = self._placed(term, selected)
         return found

@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -107,3 +108,33 @@ def test_a_pod_with_thousands_of_terms_repels_nothing_and_holds_no_round_up() ->
     pods.append(builders.pod("hostile", "n0", affinity=affinity))
     with processor_time.below(0.2):
         assert list(repulsion.Repulsion(builders.picture_of(NODES, pods)).repelled()) == []
+
+
+@pytest.mark.parametrize(
+    ("meant", "labels"),
+    [
+        pytest.param({}, {}, id="in its own namespace"),
+        pytest.param({"namespaceSelector": {}}, {}, id="everywhere"),
+        pytest.param({}, {"app": "x"}, id="by a label that all have"),
+    ],
+)
+def test_pods_with_a_term_of_their_own_each_repel_nothing_and_hold_no_round_up(
+    meant: dict[str, Any], labels: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(repulsion, "_MOST_LOOKS", 6000)
+    monkeypatch.setattr(repulsion, "_MOST_BY_POD", 32)
+    hostile = []
+    for at in range(100):
+        own = {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": [f"n{at}"]}]}
+        term = {"topologyKey": HOST, "labelSelector": {"matchLabels": labels, **own}, **meant}
+        affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        fields: dict[str, Any] = {"labels": {"app": "x", "of": str(at)}, "affinity": affinity}
+        hostile.append(builders.pod(f"odd/p{at}", "n0", **fields))
+    by = builders.pod("by", "n0", labels={"app": "y"}, affinity=_affinity("y", HOST, False))
+    others = [builders.pod(f"{at}/p", "n1", labels={"app": "y"}) for at in range(100)]
+    seen = builders.picture_of(
+        NODES, [*hostile, *others, by, builders.pod("p", "n0", labels=by.labels)]
+    )
+    known = repulsion.Repulsion(seen)
+    assert {pod.name for pod in known.repelled()} == {"p"}
+    assert known.forbidden(hostile[0]) == {}
