@@ -1,6 +1,9 @@
 """Charging quotas: what happens when a write is late, refused or never answered."""
 
 import asyncio
+import gc
+import json
+import tracemalloc
 
 import pytest
 
@@ -22,12 +25,13 @@ class Stored:
     def __init__(self, cpu):
         self.cpu, self.used, self.version = cpu, None, 1
         self.faults, self.reads, self.writes = [], 0, 0
+        self.more = dict
 
     def _object(self):
         notes = {} if self.used is None else {KEY: self.used}
         metadata = {"name": "q", "namespace": "ns", "annotations": notes}
         return {
-            "metadata": {**metadata, "resourceVersion": str(self.version)},
+            "metadata": {**metadata, **self.more(), "resourceVersion": str(self.version)},
             "spec": {"max": {"cpu": self.cpu}},
         }
 
@@ -60,9 +64,9 @@ class World:
             self.stored, clock, supervisor.spawn, self.figures, seconds=0.8
         )
 
-    async def ask(self, *cpus, writes=True):
+    async def ask(self, *cpus, writes=True, quota=QUOTA):
         """Charge pods at once; returns which are let in."""
-        asked = [self.charges.charge(review.Charge(QUOTA, {"cpu": c}, writes)) for c in cpus]
+        asked = [self.charges.charge(review.Charge(quota, {"cpu": c}, writes)) for c in cpus]
         work = asyncio.gather(*asked)
         while not work.done():
             await self.clock.advance(0.01)
@@ -128,3 +132,29 @@ async def test_a_trial_charges_nothing(world):
     assert await world.ask(4000, writes=False) == [False]
     assert (world.stored.writes, world.stored.used) == (0, None)
     assert await world.ask(3000) == [True]
+
+
+async def test_nothing_is_remembered_of_a_quota_beyond_what_is_charged(world):
+    world.stored.more = lambda: {"labels": {f"example.com/{at}": "x" * 60 for at in range(2000)}}
+    assert await world.ask(1) == [True]
+    tracemalloc.start()
+    try:
+        for at in range(50):
+            assert await world.ask(1, quota=QUOTA._replace(name=f"q{at}")) == [True]
+        gc.collect()
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 1 << 20
+    assert await world.ask(1, quota=QUOTA._replace(name="q49")) == [True]
+    assert world.stored.reads == 51
+
+
+async def test_a_quota_that_limits_thousands_of_resources_is_read_anew(world):
+    world.stored.cpu, many = "3", {f"example.com/{at}": "1" for at in range(600)}
+    limits = json.dumps({"cpu": "3", **many})
+    world.stored.more = lambda: {"annotations": {names.ANNOTATION_QUOTA_ADMISSION: limits}}
+    assert await world.ask(1000) == [True]
+    world.stored.used = None
+    assert await world.ask(1000) == [True]
+    assert world.stored.reads == 2

@@ -9,8 +9,8 @@ import asyncio
 import collections
 import logging
 import random
-from collections.abc import Coroutine
-from typing import Any, Final, Protocol
+from collections.abc import Coroutine, Mapping
+from typing import Any, Final, NamedTuple, Protocol
 
 from api import names, resources
 from api.wire import base, quantity
@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 
 _MOST_KNOWN: Final = 100
 """Quotas whose last written version is remembered."""
+_MOST_AMOUNTS: Final = 512
+"""Amounts of such a quota; its author bounds neither them nor what else the object holds."""
 _LONGEST_PAUSE: Final = 0.02
 LATE: Final = "elastic quota evaluation timed out; try again"
 
@@ -55,6 +57,19 @@ Key = tuple[str, str, str]
 """Group, namespace and name."""
 
 
+class _Seen(NamedTuple):
+    """What a quota said last."""
+
+    version: str
+    balance: quota_evaluation.Balance
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it names no more than real quotas do."""
+        counts = map(len, (self.balance.limit, self.balance.used, self.balance.counted))
+        return sum(counts) <= _MOST_AMOUNTS
+
+
 class Charges:
     """One line of waiting pods per quota, worked off one batch after the other."""
 
@@ -71,7 +86,7 @@ class Charges:
         self._kube, self._clock, self._spawn, self._seconds = kube, clock, spawn, seconds
         self._lines: dict[Key, list[_Waiting]] = {}
         self._busy: set[Key] = set()
-        self._known: collections.OrderedDict[Key, dict[str, Any]] = collections.OrderedDict()
+        self._known: collections.OrderedDict[Key, _Seen] = collections.OrderedDict()
         self._rng = random.Random()
         self._charges = registry.counter(
             "koord_webhook_quota_charges_total",
@@ -117,8 +132,8 @@ class Charges:
         while waiting := self._in_time(batch):
             try:
                 known = self._known.pop(key, None)
-                raw = known or await self._read(key)
-                told = await self._judged(key, raw, waiting, is_fresh=known is None)
+                seen = known or await self._read(key)
+                told = await self._judged(key, seen, waiting, is_fresh=known is None)
             except errors.Conflict:
                 self._conflicts.inc()
                 await self._clock.sleep(self._rng.uniform(0.0, _LONGEST_PAUSE))
@@ -139,10 +154,10 @@ class Charges:
         return [one for one in batch if not one.answer.done() and now < one.until]
 
     async def _judged(
-        self, key: Key, raw: dict[str, Any], waiting: list[_Waiting], *, is_fresh: bool
+        self, key: Key, seen: _Seen, waiting: list[_Waiting], *, is_fresh: bool
     ) -> list[str] | None:
         """Charge all who fit, one after the other; None where the quota has to be read anew."""
-        before = after = quota_evaluation.balance(raw)
+        before = after = seen.balance
         told = []
         for one in waiting:
             charged, refusal = quota_evaluation.charged(after, one.charge.requests)
@@ -151,19 +166,26 @@ class Charges:
         if any(told) and not is_fresh:
             return None  # Something may have been released since.
         if after != before:
-            raw = await self._write(key, raw, after.text())
-        self._known[key] = raw
+            seen = _Seen(await self._write(key, seen.version, after.text()), after)
+        if seen.is_short:
+            self._known[key] = seen
         while len(self._known) > _MOST_KNOWN:
             self._known.popitem(last=False)
         return told
 
-    async def _read(self, key: Key) -> dict[str, Any]:
+    async def _read(self, key: Key) -> _Seen:
         group, namespace, name = key
-        return await self._kube.get(_RESOURCES[group], name, namespace)
+        raw = await self._kube.get(_RESOURCES[group], name, namespace)
+        return _Seen(_version(raw), quota_evaluation.balance(raw))
 
-    async def _write(self, key: Key, raw: dict[str, Any], text: str) -> dict[str, Any]:
+    async def _write(self, key: Key, version: str, text: str) -> str:
+        """Write what admission has let in, if nothing else has changed; returns the new version."""
         group, namespace, name = key
-        version = base.section(raw, "metadata").get("resourceVersion")
         notes = {names.ANNOTATION_QUOTA_CHILD_REQUEST: text}
         body = {"metadata": {"resourceVersion": version, "annotations": notes}}
-        return await self._kube.patch(_RESOURCES[group], name, body, namespace=namespace)
+        return _version(await self._kube.patch(_RESOURCES[group], name, body, namespace=namespace))
+
+
+def _version(raw: Mapping[str, Any]) -> str:
+    found = base.section(raw, "metadata").get("resourceVersion")
+    return found if isinstance(found, str) else ""
