@@ -17,7 +17,7 @@ from domain.quota import model
 from domain.quota.shares import decay
 from domain.quota.tree.forest import Forest
 from manager.quota import objects
-from manager.quota.status import borrowing
+from manager.quota.status import borrowing, root_status
 from manager.reconcile import actions
 
 EFFECTIVE: Final = "Effective"
@@ -64,57 +64,25 @@ class Status:
     conditions: tuple[Condition, ...]
 
 
-_NO_FIGURES: Final = model.Figures(*(model.EMPTY for _ in dataclasses.fields(model.Figures)))
-
-
 def wanted(found: objects.QuotaObject, forest: Forest) -> Status:
     """Return what the status of an object is to say."""
     quota = found.quota
     counted = forest.quota(quota.name)
     is_root = quota.name == names.ROOT_QUOTA
     if counted is None and not is_root:
-        return _of_figures(found, _NO_FIGURES, (_unread(),))
+        return _of_figures(found, root_status.NO_FIGURES, (_unread(),))
     if counted is not None and counted.identity != quota.identity:
-        return _of_figures(found, _NO_FIGURES, (_taken(counted.identity),))
-    figures = root_figures(forest) if is_root else forest.figures(quota.name)
+        return _of_figures(found, root_status.NO_FIGURES, (_taken(counted.identity),))
+    figures = root_status.figures(forest) if is_root else forest.figures(quota.name)
     conditions = (
         Condition(EFFECTIVE, True, "Counted", "this object is what the quota of its name is"),
         _parent(found, forest),
-        _minimums(quota.name, figures or _NO_FIGURES, forest),
-        _within(figures or _NO_FIGURES),
+        _minimums(quota.name, figures or root_status.NO_FIGURES, forest),
+        _within(figures or root_status.NO_FIGURES),
     )
-    return _of_figures(found, figures or _NO_FIGURES, conditions)
-
-
-def root_figures(forest: Forest) -> model.Figures:
-    """Return the figures of the root quota: what the default tree shares out, and what is used."""
-    total = {key: max(0, amount) for key, amount in forest.total().items()}
-    tops = [name for name in forest.children(names.ROOT_QUOTA) if not forest.tree(name)]
-    found = [forest.figures(name) for name in tops]
-    below = [figures for figures in found if figures is not None]
-
-    def summed(field: str) -> dict[str, int]:
-        sums: dict[str, int] = {}
-        for figures in below:
-            for key, amount in getattr(figures, field).items():
-                sums[key] = sums.get(key, 0) + amount
-        return sums
-
-    asked, used = summed("limited_request"), summed("used")
-    return dataclasses.replace(
-        _NO_FIGURES,
-        limit=total,
-        runtime=total,
-        minimum=total,
-        request=asked,
-        child_request=asked,
-        limited_request=asked,
-        used=used,
-        non_preemptible_used=summed("non_preemptible_used"),
-        non_preemptible_request=summed("non_preemptible_request"),
-        allocated=summed("guaranteed"),
-        guaranteed=total,
-    )
+    if is_root:
+        figures = root_status.shown(figures or root_status.NO_FIGURES, forest)
+    return _of_figures(found, figures or root_status.NO_FIGURES, conditions)
 
 
 def _of_figures(

@@ -95,12 +95,13 @@ class Cluster:
         self.stores.pods.remove(f"{namespace}/{name}", self.version)
 
     def node(self, name: str, cpu: str = "100", memory: str = "100Gi", **given: Any) -> None:
+        offers = {"cpu": cpu, "memory": memory, "pods": "110", **given.pop("extra", {})}
         raw = {
             "metadata": {"name": name, "uid": name, "labels": given.pop("labels", {})},
             "spec": given,
             "status": {
-                "allocatable": {"cpu": cpu, "memory": memory, "pods": "110"},
-                "capacity": {"cpu": cpu, "memory": memory, "pods": "110"},
+                "allocatable": dict(offers),
+                "capacity": dict(offers),
                 "conditions": [{"type": "Ready", "status": "True"}],
             },
         }

@@ -281,6 +281,26 @@ def test_the_root_quota_says_what_the_cluster_has(cluster: Cluster) -> None:
     assert "guarantee cpu:16 together, the cluster has cpu:10" in message
 
 
+def test_one_node_or_quota_with_thousands_of_resources_leaves_the_root_quota_writable(
+    cluster: Cluster,
+) -> None:
+    odd = {f"a.example.com/{'x' * 40}-{number}": "1" for number in range(9000)}
+    long = {f"b.example.com/{'x' * 60}-{number}": "1" for number in range(500)}
+    cluster.node("n1", cpu="10", memory="1Gi", extra=odd)
+    cluster.quota(a_quota(names.ROOT_QUOTA, names.NAMESPACE, labels={"is-parent": "true"}))
+    cluster.quota(a_quota("a", least={"cpu": "8"}, most={"cpu": "9", "x.example.com/gpu": "4"}))
+    cluster.quota(a_quota("b", least=long, most=long))
+    cluster.quota(a_quota("c", least={}, most={"x.example.com/gpu": "4"}))
+    notes = patch(cluster, names.ROOT_QUOTA)["metadata"]["annotations"]
+    assert sum(map(len, notes.values())) < 128 << 10
+    runtime = json.loads(notes[names.ANNOTATION_QUOTA_RUNTIME])
+    assert {key: runtime[key] for key in ("cpu", "memory", "pods")} == {
+        "cpu": "10", "memory": "1Gi", "pods": "110",
+    }  # fmt: skip
+    request = json.loads(notes[names.ANNOTATION_QUOTA_REQUEST])
+    assert {"cpu", "x.example.com/gpu"} <= request.keys()
+
+
 def test_a_message_names_boundedly_many_resources(cluster: Cluster) -> None:
     many = {f"example.com/{'x' * 40}-{number}": "1" for number in range(300)}
     cluster.quota(a_quota("p", least={}, most=many, labels={"is-parent": "true"}))
