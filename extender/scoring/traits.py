@@ -3,7 +3,7 @@
 import hashlib
 import sys
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -17,6 +17,9 @@ LARGEST: Final = 1 << 48
 """Amounts beyond this are cut: no machine has them, and sums must stay within 64 bits."""
 
 _MOST_AMOUNTS: Final = 4096
+_MOST_IMAGES: Final = 4096
+"""Names of images on a node; a kubelet lists 50 images, the largest first, unless it is told to
+list more, and each is looked at whenever the node changes."""
 _POD_AFFINITY: Final = ("podAffinity", "podAntiAffinity")
 
 
@@ -75,7 +78,7 @@ class Projector:
         if isinstance(node.status, objects.NodeStatus):
             images = tuple(
                 self._images.setdefault((one.names, one.size_bytes), one)
-                for one in node.status.images
+                for one in _listed(node.status.images)
             )
         return NodeTraits(
             tuple(t for t in node.spec.taints if t.effect == scored_pod.PREFER_NO_SCHEDULE),
@@ -99,6 +102,16 @@ class Projector:
             terms=affinity.read(pod),
             terminating=pod.metadata.deletion_timestamp is not None,
         )
+
+
+def _listed(images: Sequence[objects.Image]) -> Iterator[objects.Image]:
+    """Yield as many images as a node may have."""
+    left = _MOST_IMAGES
+    for one in images:
+        left -= max(1, len(one.names))
+        if left < 0:
+            return
+        yield one
 
 
 encoded: Final = msgspec.msgpack.Encoder().encode

@@ -285,3 +285,19 @@ def test_incremental_equals_rebuilt(seed):
     asked = ("default", {"app": "web"}, False)
     assert fresh.terms.may_score(*asked) == known.scoring.terms.may_score(*asked)
     assert not np.any(known.scoring.nodes().requested < 0)
+
+
+@pytest.mark.parametrize("names", [1, 5000])
+def test_images_of_a_node_beyond_those_of_any_real_one_are_not_kept(names):
+    known = Followed()
+    raw = node("n1", images=("a:latest",))
+    raw["status"]["images"] += [
+        {"names": [f"i{at}.{name}:v" for name in range(names)], "sizeBytes": MI}
+        for at in range(10_000 // names)
+    ]
+    record = known.projector.node(msgspec.convert(raw, objects.Node))
+    known.ledger.node(None, record)
+    assert sum(len(one.names) for one in record.scoring.images) <= 4096
+    images = known.scoring.indexes.images
+    assert images.scaled(("a:latest",), 1, 1).tolist() == [50 * MI]
+    assert not images.reported(("i9999.0:v", "i1.4999:v"))
