@@ -58,6 +58,50 @@ class _Unit:
     pods: Mapping[str, podinfo.Pod]
 
 
+class _Counted:
+    """The jobs that take part of the limits, and the pods that they move."""
+
+    def __init__(self, seen: picture.Picture, jobs: Sequence[objects.Job]) -> None:
+        self._seen, self._jobs = seen, list(jobs)
+        self._migrating = open_jobs.OpenJobs(seen, jobs)
+        self._along: open_jobs.OpenJobs | None = None
+        """All of them, for the jobs of groups."""
+        self._of_group: dict[str, list[objects.Job]] = {}
+        for job in jobs:
+            self._of_group.setdefault(gang_barrier.group(job), []).append(job)
+
+    def add(self, unit: _Unit) -> None:
+        """Count jobs that pass."""
+        for pod in unit.pods.values():
+            self._migrating.add(pod)
+        for job in unit.jobs:
+            self._jobs.append(job)
+            if self._along is not None:
+                self._along.put(job)
+
+    def refusal(self, unit: _Unit, checks: Checks) -> str:
+        """Return why these jobs do not begin yet; those of one group do not stand in its way."""
+        first, migrating = unit.jobs[0], self._migrating
+        group = gang_barrier.group(first)
+        if not group:
+            return _first_refusal(unit, checks, migrating, migrating)
+        mine = self._of_group.get(group, ())
+        there = len(unit.jobs) + len(mine)
+        if there < gang_barrier.size(first):
+            return f"{there} of {gang_barrier.size(first)} jobs of its group are there"
+        if self._along is None:
+            self._along = open_jobs.OpenJobs(self._seen, self._jobs)
+        with self._along.changed(more=unit.jobs), migrating.changed(fewer=mine):
+            return _first_refusal(unit, checks, migrating, self._along)
+
+
+def _first_refusal(
+    unit: _Unit, checks: Checks, migrating: open_jobs.OpenJobs, along: open_jobs.OpenJobs
+) -> str:
+    found = (checks.present_refusal(pod, migrating, along) for pod in unit.pods.values())
+    return next(filter(None, found), "")
+
+
 def arbitrated(
     seen: picture.Picture, pods: Mapping[str, podinfo.Pod], checks: Checks
 ) -> Arbitration:
@@ -66,23 +110,21 @@ def arbitrated(
     A job that passes counts in the limits of those after it.
     """
     waiting = [job for job in seen.jobs.values() if is_waiting(job)]
-    counted = {name: job for name, job in seen.jobs.items() if counts(job)}
-    migrating = open_jobs.OpenJobs(seen, counted.values())
+    counting = [job for job in seen.jobs.values() if counts(job)]
+    counted = _Counted(seen, counting)
     passed: list[str] = []
     failed: dict[str, str] = {}
     held: dict[str, str] = {}
-    for unit in _units(ordered(waiting, pods, counted.values()), seen.jobs):
+    for unit in _units(ordered(waiting, pods, counting), seen.jobs):
         found = _Unit(unit, {job.name: pods[job.name] for job in unit if job.name in pods})
         never = {name: checks.permanent_refusal(pod) for name, pod in found.pods.items()}
         if any(never.values()):
             failed |= {name: why for name, why in never.items() if why}
             continue
-        if why := _not_now(found, counted, migrating, seen, checks):
+        if why := counted.refusal(found, checks):
             held |= dict.fromkeys((job.name for job in unit), why)
             continue
-        counted |= {job.name: job for job in unit}
-        for pod in found.pods.values():
-            migrating.add(pod)
+        counted.add(found)
         passed += [job.name for job in unit]
     return Arbitration(tuple(passed), failed, held)
 
@@ -142,26 +184,3 @@ def _units(
             yield (job,)
         elif group in by_group:
             yield by_group.pop(group)
-
-
-def _not_now(
-    unit: _Unit,
-    counted: Mapping[str, objects.Job],
-    migrating: open_jobs.OpenJobs,
-    seen: picture.Picture,
-    checks: Checks,
-) -> str:
-    """Return why these jobs do not begin yet; the jobs of one group do not stand in its way."""
-    first, along = unit.jobs[0], migrating
-    group = gang_barrier.group(first)
-    if group:
-        mine = [job for job in counted.values() if gang_barrier.group(job) == group]
-        there = len(unit.jobs) + len(mine)
-        if there < gang_barrier.size(first):
-            return f"{there} of {gang_barrier.size(first)} jobs of its group are there"
-        along = open_jobs.OpenJobs(seen, (*counted.values(), *unit.jobs))
-        if mine:
-            others = (job for job in counted.values() if gang_barrier.group(job) != group)
-            migrating = open_jobs.OpenJobs(seen, others)
-    found = (checks.present_refusal(pod, migrating, along) for pod in unit.pods.values())
-    return next(filter(None, found), "")

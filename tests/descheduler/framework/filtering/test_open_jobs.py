@@ -59,3 +59,38 @@ def test_counts_are_what_a_look_at_every_job_says(data):
         assert index.holds(one) == (one in moving)
         same = [each for each in others if each.controller.uid == one.controller.uid]
         assert list(index.pods_of(one.controller.uid, one)) == same
+
+
+_JOBS = [
+    *(job(f"j{at}", f"web-{at % 3}", uid=uid) for at, uid in enumerate(["", "", "", "uid-web-1"])),
+    job("of another namespace", "team/web-0"),
+    job("of a pod that is gone", "gone-0"),
+    job("of a successor", "web-2", uid="uid-of-another-one"),
+]
+_PODS = [pod("web-0", "a"), pod("web-1", "a"), pod("web-2", "b", controller=""), pod("team/web-0")]
+
+
+def _said(index):
+    return [
+        (
+            index.holds(one),
+            index.concerns(one),
+            index.count(one),
+            [index.count_on(node, one) for node in "ab"],
+            [index.count_in(namespace, one) for namespace in ("default", "team")],
+            sorted(other.uid for other in index.pods_of("web", one)),
+        )
+        for one in _PODS
+    ]
+
+
+@hypothesis.given(st.lists(st.sampled_from(_JOBS), unique_by=id), st.data())
+def test_what_changes_for_a_moment_counts_as_if_built_anew(counted, data):
+    fewer = data.draw(st.lists(st.sampled_from(counted), unique_by=id)) if counted else []
+    more = [one for one in _JOBS if one not in counted and data.draw(st.booleans())]
+    seen = picture_of(pods=_PODS)
+    index = open_jobs.OpenJobs(seen, counted)
+    left = [one for one in counted if one not in fewer]
+    with index.changed(more, fewer):
+        assert _said(index) == _said(open_jobs.OpenJobs(seen, [*left, *more]))
+    assert _said(index) == _said(open_jobs.OpenJobs(seen, counted))

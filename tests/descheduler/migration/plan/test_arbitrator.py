@@ -134,3 +134,33 @@ def test_one_pod_of_a_group_that_may_never_move_keeps_the_others():
     jobs = [job("a", annotations=TOGETHER), job("b", annotations=TOGETHER)]
     found = decided(jobs, checks=Checks(never=("b-pod",)))
     assert (found.passed, found.failed) == ((), {"b": "forbidden"})
+
+
+class Counted(dict):
+    """Pods that count how many of them are looked at."""
+
+    looks = 0
+
+    def get(self, *key):
+        self.looks += 1
+        return super().get(*key)
+
+    def values(self):
+        self.looks += len(self)
+        return super().values()
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_pods_are_not_looked_at_anew_for_each_group(there):
+    jobs = [job(f"j{at}", annotations={"koord.sh/migration-group": f"g{at}"}) for at in range(100)]
+    jobs += [job(f"old{at}", phase="Running") for at in range(100)]
+    pods = [builders.pod(one.pod_key if there else f"other-{one.name}", "n") for one in jobs]
+    seen = builders.picture_of(jobs=jobs, pods=pods)
+    counted = Counted(seen.pods)
+    found = arbitrator.arbitrated(
+        dataclasses.replace(seen, pods=counted),
+        {one.name: one_pod for one, one_pod in zip(jobs, pods, strict=True)} if there else {},
+        Checks(most=1000),
+    )
+    assert len(found.passed) == 100
+    assert counted.looks <= 10 * len(jobs)
