@@ -208,19 +208,30 @@ def _children(places: Mapping[str, Place]) -> dict[str, tuple[str, ...]]:
 
 
 def _namespaces(ordered: Iterable[quota.Quota], told: list[str]) -> dict[str, str]:
-    bound: dict[str, quota.Quota] = {}
+    bound: dict[str, str] = {}
     own: dict[str, str] = {}
+    known: dict[str, quota.Quota] = {}
     for one in ordered:
+        known[one.name] = one
         if one.name == one.namespace:
             own[one.namespace] = one.name
-        for namespace in one.namespaces:
-            first = bound.setdefault(namespace, one)
-            if first.name != one.name and one.name != one.namespace:
-                told.append(
-                    f"ElasticQuota {one.identity}: namespace {namespace} is bound to the older "
-                    f"{first.identity}; bind it once"
-                )
-    return {namespace: one.name for namespace, one in bound.items()} | own
+        # A quota may name thousands: each is looked at by nothing slower than a dict.
+        mine = dict.fromkeys(one.namespaces, one.name)
+        taken = bound.keys() & mine.keys()
+        for namespace in [name for name in mine if name in taken] if taken else ():
+            first = known[bound[namespace]]
+            del mine[namespace]
+            if one.name != one.namespace:
+                told.append(_bound_twice(one, namespace, first) if len(told) < _MOST_TOLD else "")
+        bound.update(mine)
+    return bound | own
+
+
+def _bound_twice(one: quota.Quota, namespace: str, first: quota.Quota) -> str:
+    return (
+        f"ElasticQuota {one.identity}: namespace {namespace} is bound to the older "
+        f"{first.identity}; bind it once"
+    )
 
 
 def _roots(

@@ -132,10 +132,11 @@ def trees(members: Iterable[Member], pools: Iterable[Pool]) -> Trees:
             continue
         if not member.name == member.parent == names.ROOT_QUOTA:
             below.setdefault(member.parent, []).append(member)
-        for namespace in member.namespaces:
-            bound.setdefault(namespace, member)
         if member.name == member.namespace:
             own[member.namespace] = member
+    # A quota may name thousands; the oldest that names one is put last, and stays.
+    for member in reversed(by_name.values()):
+        bound.update(dict.fromkeys(member.namespaces, member))
     chosen: dict[str, Pool] = {}
     for pool in sorted(pools):
         chosen.setdefault(pool.tree, pool)

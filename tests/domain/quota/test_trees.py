@@ -154,6 +154,16 @@ def test_conflicts_are_told_boundedly():
     assert forest.conflicts()[-1].startswith("and ")
 
 
+def test_namespaces_that_two_quotas_name_are_told_boundedly_and_the_older_one_has_them():
+    named = tuple(f"n{at}" for at in range(500))
+    old = team("old", 0, 1, namespaces=named[:400], created_at=1.0)
+    young = team("young", 0, 1, namespaces=named, created_at=2.0)
+    forest = a_forest([young, old])
+    assert [forest.name_of("", one) for one in ("n0", "n399", "n400")] == ["old", "old", "young"]
+    assert len(forest.conflicts()) == 65
+    assert forest.conflicts()[-1] == "and 336 more"
+
+
 def test_ten_thousand_resource_names_hold_up_nobody():
     many = {f"example.com/r{number}": 1 << 70 for number in range(10_000)}
     hostile = a_quota("hostile", many, many, namespaces=("theirs",))

@@ -58,15 +58,21 @@ def check(asked: Asked) -> Iterator[review.Fault]:
 
 def namespaces(asked: Asked, explicit: Iterable[str]) -> Iterator[review.Fault]:
     """Yield the namespaces that the quota names and another quota has."""
-    for namespace in explicit:
-        for other in asked.trees.by_name.values():
-            if other.name != asked.new.name and namespace in other.namespaces:
-                key = names.ANNOTATION_QUOTA_NAMESPACES
-                yield review.Fault(
-                    "namespace-bound",
-                    f'metadata.annotations[{key}]: Invalid value: "{namespace}": bound to '
-                    f"ElasticQuota {other.key}; a namespace has one quota",
-                )
+    holders: dict[str, list[quota_trees.Member]] = {namespace: [] for namespace in explicit}
+    if not holders:
+        return
+    for other in asked.trees.by_name.values():
+        if other.name != asked.new.name:
+            for namespace in holders.keys() & other.namespaces:
+                holders[namespace].append(other)
+    for namespace, others in holders.items():
+        for other in others:
+            key = names.ANNOTATION_QUOTA_NAMESPACES
+            yield review.Fault(
+                "namespace-bound",
+                f'metadata.annotations[{key}]: Invalid value: "{namespace}": bound to '
+                f"ElasticQuota {other.key}; a namespace has one quota",
+            )
 
 
 def _flipped(asked: Asked, children: tuple[quota_trees.Member, ...]) -> Iterator[review.Fault]:
