@@ -16,6 +16,8 @@ from webhook.rules.quotas import quota_completion, quota_deletion, quota_shape, 
 
 GROUP: Final = "quota"
 MOST_WARNINGS: Final = 8
+MOST_NAMESPACES: Final = 64
+"""Namespaces of a quota that are looked into for pods that it is charged for."""
 LONGEST_WARNING: Final = 256
 MOST_FAULTS: Final = 16
 DELETE: Final = "DELETE"
@@ -84,7 +86,8 @@ def validation_needs(asked: review.Review, picture: review.Picture) -> review.Ne
     if before is None or before.is_parent or labels.get(names.LABEL_QUOTA_IS_PARENT) != "true":
         return review.Needs(quotas=_unknown((labels.get(names.LABEL_QUOTA_PARENT),), picture))
     unlabelled = f"!{names.LABEL_QUOTA_NAME}"
-    bound = dict.fromkeys((name, *before.namespaces))
+    # A quota may name thousands of namespaces, each of which is a request to the API server.
+    bound = tuple(dict.fromkeys((name, *before.namespaces)))[:MOST_NAMESPACES]
     return review.Needs(pods=(labelled, *(review.PodQuery(unlabelled, one) for one in bound)))
 
 

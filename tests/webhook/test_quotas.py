@@ -1,6 +1,7 @@
 """What becomes of ElasticQuotas of the three groups: completed, checked, kept while in use."""
 
 import dataclasses
+import json
 
 import pytest
 from hypothesis import given
@@ -205,6 +206,13 @@ def test_the_pods_of_bound_namespaces_count_as_well():
     body = {**body, "apiVersion": LONG.api_version}
     needs = quotas.validation_needs(asked(body, leaf), picture())
     assert {query.namespace for query in needs.pods} == {"", "org", "team-a"}
+
+
+def test_not_thousands_of_namespaces_are_read_for_one_quota():
+    named = {names.ANNOTATION_QUOTA_NAMESPACES: json.dumps([f"n{at}" for at in range(3000)])}
+    body, leaf = holder("org"), quota(PLAIN, "org", "team-a", notes=named, max={"cpu": "20"})
+    needs = quotas.validation_needs(asked(body, leaf), picture())
+    assert 10 < len(needs.pods) < 100
 
 
 @pytest.mark.parametrize("name", sorted(names.RESERVED_QUOTAS))
