@@ -1,6 +1,7 @@
 """What becomes of an ElasticQuota of any group: the rules in their order. Pure."""
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from api import names
@@ -105,13 +106,17 @@ def said(body: review.Pod) -> tuple[review.JSON, ...]:
 def _faults(
     asked: review.Review, raw: review.Pod, found: quota.Quota, checked: quota_topology.Asked
 ) -> list[review.Fault]:
-    """Return the faults of the first group of checks that has any."""
+    """Return the faults of the first group of checks that has any, as many as are told."""
     return (
-        list(_named(asked, checked))
-        or list(quota_topology.namespaces(checked, _explicit(raw)))
-        or list(quota_shape.check(raw, found))
-        or list(quota_topology.check(checked))
+        _first(_named(asked, checked))
+        or _first(quota_topology.namespaces(checked, _explicit(raw)))
+        or _first(quota_shape.check(raw, found))
+        or _first(quota_topology.check(checked))
     )
+
+
+def _first(faults: Iterable[review.Fault]) -> list[review.Fault]:
+    return list(itertools.islice(faults, MOST_FAULTS))
 
 
 def _named(asked: review.Review, checked: quota_topology.Asked) -> Iterator[review.Fault]:

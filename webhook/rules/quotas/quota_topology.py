@@ -1,6 +1,6 @@
 """Check an ElasticQuota against its parent, its children and its siblings."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from api import names
@@ -8,6 +8,7 @@ from api.wire import quantity
 from domain.quota.tree import quota_trees
 from webhook import gates, review
 
+_MOST_NAMED: Final = 16
 _PARENT: Final = f"metadata.labels[{names.LABEL_QUOTA_PARENT}]"
 _IS_PARENT: Final = f"metadata.labels[{names.LABEL_QUOTA_IS_PARENT}]"
 _TREE: Final = f"metadata.labels[{names.LABEL_QUOTA_TREE}]"
@@ -147,16 +148,23 @@ def _keys(
         if missing:
             yield review.Fault(
                 "max-keys",
-                f"spec.max: Forbidden: {', '.join(sorted(missing))} not in spec.max of both "
+                f"spec.max: Forbidden: {_listed(missing)} not in spec.max of both "
                 f"ElasticQuota {above.key} and {below.key} below it; name the same resources",
             )
         missing = below.minimum.keys() - above.minimum.keys()
         if missing:
             yield review.Fault(
                 "min-keys",
-                f"spec.min: Forbidden: {', '.join(sorted(missing))} not in spec.min of "
+                f"spec.min: Forbidden: {_listed(missing)} not in spec.min of "
                 f"ElasticQuota {above.key}, and in that of {below.key} below it; add it above",
             )
+
+
+def _listed(resources: Collection[str]) -> str:
+    """Name resources, boundedly many."""
+    more = len(resources) - _MOST_NAMED
+    named = ", ".join(sorted(resources)[:_MOST_NAMED])
+    return f"{named} and {more} more" if more > 0 else named
 
 
 def _sums(

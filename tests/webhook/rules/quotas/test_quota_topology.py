@@ -1,7 +1,11 @@
 """What an ElasticQuota is compared with, and how long that takes."""
 
+from api import names, resources
 from domain.quota.tree import quota_trees
+from webhook import quotas, review
 from webhook.rules.quotas import quota_topology
+
+PLAIN = resources.ELASTIC_QUOTAS
 
 
 class Listed(tuple):
@@ -50,3 +54,35 @@ def test_of_several_quotas_the_oldest_has_a_namespace():
     ]
     trees = quota_trees.trees(found, ())
     assert {key: one.name for key, one in trees.by_namespace.items()} == {"n": "old", "y": "young"}
+
+
+class Looked(dict):
+    """What a quota allows; counts how often it is looked at."""
+
+    looks = 0
+
+    def keys(self):
+        Looked.looks += 1
+        return super().keys()
+
+
+def test_no_more_faults_are_looked_for_than_are_told_and_none_is_endless():
+    many = {f"example.com/{'x' * 40}-{number}": "1" for number in range(500)}
+    labels, children = {names.LABEL_QUOTA_IS_PARENT: "true"}, []
+    for at in range(300):
+        cap = Looked(dict.fromkeys(many, 1))
+        children.append(member(f"c{at:03}")._replace(parent="org", cap=cap))
+    trees = quota_trees.trees([*children, member("org")._replace(is_parent=True)], ())
+    metadata = {"name": "org", "namespace": "default", "labels": labels}
+    new, old = (
+        {"apiVersion": PLAIN.api_version, "metadata": metadata, "spec": {"max": {"cpu": amount}}}
+        for amount in "12"
+    )
+    kind = (PLAIN.group, PLAIN.plural)
+    asked = review.Review("UPDATE", "default", new, old, name="org", resource=kind)
+    picture = review.Picture((), {}, {}, lambda _: 0, trees=trees)
+    refusal = quotas.validate(asked, picture).refusal
+    assert "-0, example.com" in refusal.message
+    assert "and 485 more" in refusal.message
+    assert len(refusal.message) < 64 << 10
+    assert Looked.looks < 100
