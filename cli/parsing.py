@@ -40,8 +40,8 @@ class Parser(argparse.ArgumentParser):
         return {
             choice.dest: choice.help or ""
             for action in self._actions
-            if isinstance(action, argparse._SubParsersAction)  # noqa: SLF001
-            for choice in action._choices_actions  # noqa: SLF001
+            if isinstance(action, argparse._SubParsersAction)  # noqa: SLF001 - as above
+            for choice in action._choices_actions  # noqa: SLF001 - as above
         }
 
     def options(self) -> Iterator[argparse.Action]:

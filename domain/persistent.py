@@ -89,8 +89,6 @@ class Map(Mapping[K, V]):
             return self._size == other._size and self._parts == other._parts
         return self._size == other._size and dict(self) == dict(other)
 
-    __hash__ = None  # type: ignore[assignment]
-
     def replaced(self, key: K, value: V | None) -> "Map[K, V]":
         """Return a mapping with another value for a key, or with None without the key."""
         parts = self._parts[:]

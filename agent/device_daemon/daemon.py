@@ -1,6 +1,5 @@
 """Looks at all hardware types, writes what was found, sleeps, and looks again."""
 
-import contextlib
 import logging
 import random
 import sys
@@ -93,8 +92,10 @@ class Daemon:
             return
         for path in (self._file, self._settings.labels_file):
             if path is not None:
-                with contextlib.suppress(OSError):
+                try:
                     path.unlink(missing_ok=True)
+                except OSError as error:
+                    _logger.warning("file was not removed path=%s error=%s", path, error)
 
     @property
     def unwritten(self) -> str | None:

@@ -23,7 +23,7 @@ def root(sys: str) -> str:
 def listed(folder: str) -> list[str]:
     """Return the sorted names in a folder, none where there is no such folder."""
     try:
-        return sorted(os.listdir(folder))[:MOST]  # noqa: PTH208
+        return sorted(os.listdir(folder))[:MOST]  # noqa: PTH208 - names alone
     except OSError:
         return []
 
@@ -64,7 +64,7 @@ def product(folder: str) -> str:
 def driver(folder: str) -> str:
     """Return the name of the driver that has a device, empty where none has it."""
     try:
-        return os.readlink(f"{folder}/driver").rpartition("/")[2]  # noqa: PTH115
+        return os.readlink(f"{folder}/driver").rpartition("/")[2]  # noqa: PTH115 - a text
     except OSError:
         return ""
 

@@ -84,7 +84,7 @@ def _functions(folder: str) -> Iterator[str]:
     for name in pci.listed(folder):
         if name.startswith("virtfn"):
             try:
-                bus = os.path.basename(os.readlink(f"{folder}/{name}"))  # noqa: PTH115, PTH119
+                bus = os.path.basename(os.readlink(f"{folder}/{name}"))  # noqa: PTH115, PTH119 - texts
             except OSError:
                 continue
             if pci.ADDRESS.fullmatch(bus):

@@ -5,7 +5,6 @@ it is touched. What was done stands in the audit.
 """
 
 import asyncio
-import contextlib
 import errno
 import logging
 import os
@@ -102,11 +101,21 @@ class Reclaimer:
                 self.problem = "the kernel has no memory.reclaim, or its files cannot be written"
                 continue
             self.problem = None
-            with contextlib.suppress(files.ReadingError, ValueError):
-                current = int(files.read(arranged.path(cgroup_layout.File.MEMORY_CURRENT, group)))
-                scale, ratio = wanted.wmark_scale or 0, wanted.wmark_ratio
-                waited = self._waited(arranged, group)
-                found.append(memory_reclaim.Reading(group, current, limit, ratio, scale, waited))
+            path = arranged.path(cgroup_layout.File.MEMORY_CURRENT, group)
+            try:
+                current = int(files.read(path))
+            except files.VanishedError:
+                # The container has ended since the node was looked at.
+                continue
+            except files.ReadingError as error:
+                self.problem = str(error)
+                continue
+            except ValueError as error:
+                self.problem = f"{path}: {error}"
+                continue
+            scale, ratio = wanted.wmark_scale or 0, wanted.wmark_ratio
+            waited = self._waited(arranged, group)
+            found.append(memory_reclaim.Reading(group, current, limit, ratio, scale, waited))
         return found
 
     def _waited(self, arranged: cgroup_layout.Layout, group: str) -> float | None:

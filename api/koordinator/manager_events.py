@@ -16,7 +16,7 @@ MEANINGS: Final[Mapping[event_reasons.Reason, tuple[str, str]]] = {
     ),
     "AnnotationUnreadable": (
         "Node, NodeSLO",
-        "An annotation of the node cannot be read and is ignored.",
+        "An annotation or a label of the node cannot be read and is ignored.",
     ),
     "CPUNormalizationCfgUnmarshalFailed": (
         "ConfigMap",

@@ -27,7 +27,7 @@ class YamlError(ValueError):
     """A text that is no YAML, or more of it than is read; says which and where."""
 
 
-class _Loader(_C_LOADER):  # type: ignore[misc, valid-type]
+class _Loader(_C_LOADER):  # type: ignore[misc, valid-type]  # one of two, chosen at start
     """Makes plain values only."""
 
 

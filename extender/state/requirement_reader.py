@@ -30,6 +30,7 @@ _MOST_KNOWN: Final = 16384
 _LONGEST_SHAPE: Final = 4096
 """Bytes of such a text; authors of pods could make long ones at will."""
 _GRACE: Final = 30
+_ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - compared, not bound
 
 
 class Inputs(msgspec.Struct, frozen=True):
@@ -113,7 +114,7 @@ class Reader:
 def _host_ports(spec: core.PodSpec) -> tuple[requirements.HostPort, ...]:
     """Return the ports of the node that containers listen on, sorted, each once."""
     found = {
-        ("" if port.host_ip == "0.0.0.0" else port.host_ip, port.protocol, port.host_port)  # noqa: S104
+        ("" if port.host_ip == _ANY_ADDRESS else port.host_ip, port.protocol, port.host_port)
         for container in (*spec.containers, *spec.init_containers)
         for port in container.ports
         if port.host_port > 0

@@ -16,6 +16,7 @@ from manager.cluster_settings import strategy
 
 R = TypeVar("R")
 
+_LONGEST: Final = 63
 BANDWIDTH: Final = "totalNetworkBandwidth"
 LABELS: Final = {
     names.LABEL_CPU_RECLAIM_RATIO: "cpuReclaimThresholdPercent",
@@ -109,6 +110,7 @@ class ClusterSettings:
     def _adjusted(
         self, merged: dict[str, Any], labels: Mapping[str, str], annotations: Mapping[str, str]
     ) -> dict[str, Any]:
+        # One that cannot be read changes nothing; `unreadable` says why.
         with contextlib.suppress(base.ReadError):
             written = payloads.COLOCATION_STRATEGY.read(annotations)
             merged = layers.merge(merged, written.wire() if written else {})
@@ -149,6 +151,20 @@ class ClusterSettings:
             return None
         values = self.sections[configuration.RESOURCE_AMPLIFICATION].of(labels)
         return self._once(strategy.read_amplification, values)
+
+
+def unreadable(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
+    """Say what of a node's own settings is ignored because it cannot be read; empty for nothing."""
+    found = [
+        f"label {label}: {labels[label][:_LONGEST]!r} is no ratio"
+        for label in LABELS
+        if label in labels and _percent(labels[label]) is None
+    ]
+    try:
+        payloads.COLOCATION_STRATEGY.read(annotations)
+    except base.ReadError as error:
+        found.append(str(error))
+    return "; ".join(found)
 
 
 def _percent(written: str) -> int | None:

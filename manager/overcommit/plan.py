@@ -8,6 +8,7 @@ from api import resources as kinds
 from api.koordinator import event_reasons
 from domain.devices.requests import accelerators, network
 from domain.lending import amplification, normalization
+from manager.cluster_settings import effective
 from manager.overcommit import breakdown as breakdowns
 from manager.overcommit import calculation, node_status
 from manager.reconcile import actions
@@ -75,6 +76,7 @@ def _turned(seen: Seen, found: breakdowns.Breakdown) -> list[actions.Step]:
 def _problems(seen: Seen, work: _Work) -> list[actions.Step]:
     found: tuple[tuple[event_reasons.Reason, str], ...] = (
         (UNREADABLE, work.problem),
+        (UNREADABLE, effective.unreadable(seen.node.labels, seen.node.annotations)),
         (NOT_NORMALIZED, work.found.normalization.problem),
         (NOT_AMPLIFIED, work.found.amplification.problem),
     )

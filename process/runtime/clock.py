@@ -202,4 +202,4 @@ def _idle(loop: Any, pollers: int) -> bool:
     if ready is None or len(ready) > pollers:
         return False
     # A thread that is done has scheduled what follows before it counts as idle.
-    return pool is None or pool._idle_semaphore._value >= len(pool._threads)  # noqa: SLF001
+    return pool is None or pool._idle_semaphore._value >= len(pool._threads)  # noqa: SLF001 - no public name

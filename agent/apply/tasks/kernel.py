@@ -127,7 +127,7 @@ class Host:
 def _names_cgroups() -> bool:
     """Tell whether paths of cgroups start at the root, as in the first cgroup namespace."""
     with contextlib.suppress(OSError):
-        return os.stat("/proc/self/ns/cgroup").st_ino == _FIRST_CGROUPS  # noqa: PTH116
+        return os.stat("/proc/self/ns/cgroup").st_ino == _FIRST_CGROUPS  # noqa: PTH116 - no path is kept
     return False
 
 

@@ -221,5 +221,5 @@ def disks(sys: str) -> Mapping[str, str]:
 def names_processes() -> bool:
     """Tell whether processes of pods can be named, which takes the host's process ids."""
     with contextlib.suppress(OSError):
-        return os.stat("/proc/self/ns/pid").st_ino == _FIRST_PIDS  # noqa: PTH116
+        return os.stat("/proc/self/ns/pid").st_ino == _FIRST_PIDS  # noqa: PTH116 - no path is kept
     return False

@@ -66,8 +66,6 @@ class Forest:
             and self._groups == other._groups
         )
 
-    __hash__ = None  # type: ignore[assignment]
-
     @property
     def rules(self) -> model.Rules:
         """Return the rules in force."""

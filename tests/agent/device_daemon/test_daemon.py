@@ -276,5 +276,13 @@ async def test_files_outlive_the_daemon_unless_it_is_asked_to_remove_them(tmp_pa
     assert bench.file.exists() is left
 
 
+async def test_a_file_that_cannot_be_removed_is_logged(tmp_path, caplog):
+    bench = Bench(tmp_path, remove_on_stop=True)
+    # What is no file cannot be unlinked, whoever asks.
+    bench.file.mkdir(parents=True)
+    bench.daemon.remove_files()
+    assert f"file was not removed path={bench.file}" in caplog.text
+
+
 def test_every_label_it_may_set_is_one_of_ours():
     assert all("koord" in key for key in (*output.LABELS, *output.ANNOTATIONS))

@@ -116,6 +116,14 @@ async def test_a_container_that_vanished_is_normal(bench):
     (bench.group / "memory.current").unlink()
     await bench.reclaimer.step()
     assert (bench.asked(), bench.told) == ("", [])
+    assert bench.reclaimer.problem is None
+
+
+async def test_a_figure_that_cannot_be_read_is_named(bench):
+    bench.write(current="much")
+    await bench.reclaimer.step()
+    assert "memory.current" in bench.reclaimer.problem
+    assert (bench.asked(), bench.told) == ("", [])
 
 
 async def test_a_failure_is_named_and_the_group_left_alone(bench):

@@ -206,6 +206,35 @@ def test_unreadable_allocations_are_told(node: projections.Node) -> None:
 
 
 @pytest.mark.parametrize(
+    ("labels", "annotations", "said"),
+    [
+        pytest.param({}, {names.ANNOTATION_COLOCATION_STRATEGY: "[]"}, "colocation-strategy"),
+        pytest.param({names.LABEL_CPU_RECLAIM_RATIO: "most"}, {}, "'most' is no ratio"),
+        pytest.param({names.LABEL_CPU_RECLAIM_RATIO: "-1"}, {}, "'-1' is no ratio"),
+    ],
+)
+def test_settings_of_a_node_that_cannot_be_read_are_told(
+    node: projections.Node, labels: dict[str, str], annotations: dict[str, str], said: str
+) -> None:
+    odd = msgspec.structs.replace(node, labels=labels, annotations=annotations)
+    *_, told = node_resource.planned(seen(odd)).steps
+    assert isinstance(told, actions.Tell)
+    assert (told.reason, told.warning) == (node_resource.UNREADABLE, True)
+    assert said in told.note
+
+
+def test_settings_of_a_node_that_can_be_read_are_no_news(node: projections.Node) -> None:
+    labels = {names.LABEL_CPU_RECLAIM_RATIO: "0.5"}
+    annotations = {names.ANNOTATION_COLOCATION_STRATEGY: '{"enable": true}'}
+    own = msgspec.structs.replace(node, labels=labels, annotations=annotations)
+    assert node_resource.UNREADABLE not in [
+        step.reason
+        for step in node_resource.planned(seen(own)).steps
+        if isinstance(step, actions.Tell)
+    ]
+
+
+@pytest.mark.parametrize(
     ("ratio", "expected"),
     [
         pytest.param("1.5", 15, id="faster"),
