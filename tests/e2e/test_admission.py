@@ -2,9 +2,7 @@
 
 import base64
 import json
-import pathlib
 import re
-import shlex
 
 import pytest
 import pytest_asyncio
@@ -14,7 +12,8 @@ from api.kubernetes import crds
 from certs import issue
 from process.runtime import clock as clocks
 from process.runtime import supervise
-from tests.planes import admitting, raw
+from tests.planes import admitting, converted, raw
+from tests.planes.manual_commands import commands, typed
 
 PATIENCE = admitting.PATIENCE
 
@@ -279,24 +278,6 @@ async def served(stand, certificate):
     await raw.eventually(shown, PATIENCE)
 
 
-MANUAL = pathlib.Path(__file__).parents[2] / "docs" / "break-glass.md"
-
-
-def commands(section):
-    """The blocks of commands under a heading of the manual, as they are typed."""
-    (text,) = re.findall(rf"^## {section}\n(.*?)(?=^## |\Z)", MANUAL.read_text(), re.M | re.S)
-    blocks = re.findall(r"^```console\n(.*?)^```", text, re.M | re.S)
-    return [
-        [shlex.split(line.removeprefix("$ kubectl ")) for line in block.splitlines()]
-        for block in blocks
-    ]
-
-
-async def typed(kubectl, block):
-    for words in block:
-        await kubectl(*words)
-
-
 @pytest_asyncio.fixture(loop_scope="session")
 async def config_maps(stand):
     """The ConfigMaps that an installation has."""
@@ -348,41 +329,16 @@ async def test_a_person_takes_admission_away_and_gives_it_back(stand, kubectl):
     await stand.works()
 
 
-GADGETS = "gadgets.analysis.koordinator.sh"
-
-
-def gadgets(definition):
-    """One of our definitions under another name, with a second version and our converter."""
-    version = definition["spec"]["versions"][0]
-    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    versions = [
-        {"name": name, "served": True, "storage": name == version["name"], "schema": schema}
-        for name in (version["name"], "v1beta1")
-    ]
-    return {
-        "apiVersion": definition["apiVersion"],
-        "kind": definition["kind"],
-        "metadata": {"name": GADGETS},
-        "spec": {
-            "group": definition["spec"]["group"],
-            "scope": "Namespaced",
-            "names": {"plural": "gadgets", "singular": "gadget", "kind": "Gadget"},
-            "versions": versions,
-            "conversion": {"strategy": "Webhook"},
-        },
-    }
-
-
 async def test_objects_are_converted_between_two_versions_through_the_service(stand):
     (ours,) = (d for d in crds.definitions() if d["spec"]["names"]["kind"] == "Recommendation")
-    definition = gadgets(ours)
+    definition = converted.gadgets(ours)
     service = {"namespace": admitting.NAMESPACE, "name": admitting.SERVICE, "path": "/convert"}
     bundle = base64.b64encode(admitting.bundle(await stand.registered())).decode()
     definition["spec"]["conversion"]["webhook"] = {
         "conversionReviewVersions": ["v1"],
         "clientConfig": {"service": service, "caBundle": bundle},
     }
-    where = resources.CRDS.path(name=GADGETS)
+    where = resources.CRDS.path(name=converted.GADGETS)
     try:
         await stand.api.post(resources.CRDS.path(), definition)
         path = f"/apis/analysis.koordinator.sh/{{}}/namespaces/{admitting.USERS}/gadgets"

@@ -6,130 +6,14 @@ import pytest
 
 from api import names
 from api.koordinator import colocation
-from api.kubernetes import meta
 from domain.pods import namespace_limits, required_labels
-from domain.quota.tree import quota_trees
 from tests import builders
+from tests.webhook.reviewed_pods import PICTURE, asking, mutated, refused
 from webhook import gates, pods, review
 
-CLASSES = {
-    "koord-batch": review.PriorityClass("koord-batch", 5000),
-    "koord-prod": review.PriorityClass("koord-prod", 9000),
-}
 BATCH = colocation.read_profile(
     builders.a_profile("batch", qosClass="BE", priorityClassName="koord-batch")
 )
-TREES = quota_trees.trees(
-    [
-        quota_trees.Member("team", "default", tree="t", namespaces=("bound",)),
-        quota_trees.Member("all", "default", is_parent=True),
-        quota_trees.Member("parent", "parent", is_parent=True),
-    ],
-    [
-        quota_trees.Pool("default/b", "t", meta.LabelSelector(match_labels={"pool": "later"})),
-        quota_trees.Pool(
-            "default/a",
-            "t",
-            meta.LabelSelector(
-                match_labels={"pool": "t"},
-                match_expressions=(meta.Requirement(key="zone", operator="Exists"),),
-            ),
-        ),
-    ],
-)
-PICTURE = review.Picture((), {"default": {}}, CLASSES, lambda _: 0, trees=TREES)
-
-
-def asking(pod, operation="CREATE", old=None, namespace="default"):
-    return review.Review(operation, namespace, pod, old)
-
-
-def mutated(pod, picture=PICTURE, namespace="default"):
-    decision = pods.mutate(asking(pod, namespace=namespace), picture)
-    assert decision.refusal is None, decision.refusal
-    return decision.object
-
-
-def refused(pod, picture=PICTURE, **more):
-    refusal = pods.validate(asking(pod, **more), picture).refusal
-    return None if refusal is None else (refusal.group, refusal.message)
-
-
-# --- quotas -------------------------------------------------------------------------------------
-
-PINNED = [
-    {"key": "pool", "operator": "In", "values": ["t"]},
-    {"key": "zone", "operator": "Exists"},
-]
-OTHER = {"key": "disk", "operator": "In", "values": ["ssd"]}
-
-
-def terms(pod):
-    required = "requiredDuringSchedulingIgnoredDuringExecution"
-    return pod["spec"]["affinity"]["nodeAffinity"][required]["nodeSelectorTerms"]
-
-
-def affine(*found):
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [*found]}}
-    return {"affinity": {"nodeAffinity": required}}
-
-
-PLACES = {
-    "by label": ({names.LABEL_QUOTA_NAME: "team"}, "default", {}, [PINNED]),
-    "by namespace": ({}, "bound", {}, [PINNED]),
-    "every alternative": (
-        {names.LABEL_QUOTA_NAME: "team"},
-        "default",
-        affine({"matchExpressions": [OTHER]}, {"matchFields": []}),
-        [[OTHER, *PINNED], PINNED],
-    ),
-    "already there": (
-        {names.LABEL_QUOTA_NAME: "team"},
-        "default",
-        affine({"matchExpressions": PINNED}),
-        [PINNED],
-    ),
-}
-
-
-@pytest.mark.parametrize(("labels", "namespace", "spec", "wanted"), PLACES.values(), ids=PLACES)
-def test_a_pod_is_pinned_to_the_nodes_of_its_tree(labels, namespace, spec, wanted):
-    picture = PICTURE.but(gates=frozenset({gates.QUOTA_TREES}))
-    made = mutated(builders.a_pod(labels=labels, spec=spec), picture, namespace)
-    assert [term["matchExpressions"] for term in terms(made)] == wanted
-
-
-@pytest.mark.parametrize(
-    ("labels", "namespace", "on"),
-    [
-        ({names.LABEL_QUOTA_NAME: "team"}, "default", ()),
-        ({names.LABEL_QUOTA_NAME: "all"}, "default", (gates.QUOTA_TREES,)),
-        ({names.LABEL_QUOTA_NAME: "gone"}, "bound", (gates.QUOTA_TREES,)),
-        ({}, "default", (gates.QUOTA_TREES,)),
-    ],
-    ids=["gate off", "no tree", "unknown quota", "no quota"],
-)
-def test_all_others_go_anywhere(labels, namespace, on):
-    made = mutated(builders.a_pod(labels=labels), PICTURE.but(gates=frozenset(on)), namespace)
-    assert "affinity" not in made["spec"]
-
-
-MEMBERS = {
-    "parent by label": ({names.LABEL_QUOTA_NAME: "all"}, "default", (), True),
-    "parent by namespace": ({}, "parent", (), True),
-    "leaf": ({names.LABEL_QUOTA_NAME: "team"}, "default", (), False),
-    "unknown": ({names.LABEL_QUOTA_NAME: "gone"}, "default", (), False),
-    "allowed": ({names.LABEL_QUOTA_NAME: "all"}, "default", (gates.ANY_QUOTA,), False),
-    "no default": ({}, "parent", (gates.NO_DEFAULT_QUOTA,), False),
-}
-
-
-@pytest.mark.parametrize(("labels", "namespace", "on", "denied"), MEMBERS.values(), ids=MEMBERS)
-def test_quotas_that_hold_quotas_take_no_pods(labels, namespace, on, denied):
-    pod = builders.a_pod(labels=labels)
-    found = refused(pod, PICTURE.but(gates=frozenset(on)), namespace=namespace)
-    assert (found is not None) is denied
-    assert not denied or found[0] == "quota"
 
 
 def test_whether_a_pod_may_be_preempted_stays():
@@ -140,10 +24,6 @@ def test_whether_a_pod_may_be_preempted_stays():
 
 
 # --- devices and labels -------------------------------------------------------------------------
-
-
-def a_gpu_pod(**amounts):
-    return builders.a_pod(requests={name.replace("__", "/"): v for name, v in amounts.items()})
 
 
 def test_gpu_requests_are_checked_behind_their_gate():
@@ -226,37 +106,6 @@ def test_a_gpu_request_that_is_no_quantity_is_refused_with_its_field(on):
     assert '"much" is no quantity' in refusal.message
 
 
-ODD_AFFINITY = {
-    "text": "x",
-    "list": [],
-    "terms are a text": {
-        "nodeAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": "x"}
-        }
-    },
-    "expressions are a text": affine({"matchExpressions": "x"})["affinity"],
-}
-
-
-@pytest.mark.parametrize("affinity", ODD_AFFINITY.values(), ids=ODD_AFFINITY)
-def test_an_affinity_that_the_api_server_refuses_is_left_to_it(affinity):
-    labels = {names.LABEL_QUOTA_NAME: "team"}
-    pod = builders.a_pod(labels=labels, spec={"affinity": affinity})
-    picture = PICTURE.but(gates=frozenset({gates.QUOTA_TREES}))
-    decision = pods.mutate(asking(pod), picture)
-    assert decision.refusal is not None or decision.object["spec"]["affinity"] == affinity
-
-
-@pytest.mark.parametrize(
-    "affinity", [{}, {"nodeAffinity": {}}, {"podAffinity": {}}], ids=["empty", "node", "pods"]
-)
-def test_an_affinity_that_demands_no_node_gets_one_term(affinity):
-    labels = {names.LABEL_QUOTA_NAME: "team"}
-    pod = builders.a_pod(labels=labels, spec={"affinity": affinity})
-    made = mutated(pod, PICTURE.but(gates=frozenset({gates.QUOTA_TREES})))
-    assert terms(made) == [{"matchExpressions": PINNED}]
-
-
 # --- updates ------------------------------------------------------------------------------------
 
 
@@ -279,7 +128,6 @@ def test_an_update_may_not_make_a_pod_a_stand_in():
 
 # --- warnings -----------------------------------------------------------------------------------
 
-NOTHING = {"requests": {}}
 DOUBTS = {
     "class misspelt": (
         {"labels": {names.LABEL_QOS: "be"}},
@@ -350,8 +198,6 @@ COUNT = namespace_limits.of_resource_quota({"spec": {"hard": {"requests.cpu": "9
 SPARED = namespace_limits.of_resource_quota(
     {"spec": {"hard": {"requests.cpu": "9"}, "scopes": ["NotBestEffort"]}}
 )
-
-
 OF_PRIORITY = namespace_limits.of_resource_quota(
     {
         "spec": {

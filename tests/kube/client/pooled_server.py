@@ -1,4 +1,4 @@
-"""A server whose answers and manners a test chooses, and a pool of connections to it."""
+"""A server whose answers and manners a test chooses."""
 
 import asyncio
 import contextlib

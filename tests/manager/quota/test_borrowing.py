@@ -10,8 +10,9 @@ from domain.quota.model import Rules
 from domain.quota.shares import decay
 from manager.quota import objects
 from manager.quota.status import borrowing, status_controller
+from process.runtime import supervise
 from tests.manager.quota.conftest import Cluster, a_quota
-from tests.manager.quota.test_status_controller import Running, supervise
+from tests.manager.quota.running_status import Running
 
 HALF = 24 * 3600.0
 PERIOD = decay.period(HALF)
