@@ -1,4 +1,4 @@
-"""One installation on a real control plane, from rendered manifests to nothing.
+"""One installation on a real control plane, from rendered manifests to processes that work.
 
 Every process runs with the arguments, settings and account of its pod template.
 """
@@ -31,10 +31,8 @@ CONTROL, WORKER = MACHINES = ("control", "worker")
 # let every refusal wake the refused pod, since that write is an event for the scheduler.
 SILENT = "--freshness.idle_seconds=1"
 STATIC = "koord-extender-control"
-BATCH = (names.BATCH_CPU, names.BATCH_MEMORY)
 COMPONENTS = {"extender": "scheduler", "kube-scheduler": "scheduler"}
 """The component whose pod a container belongs to, where it has another name."""
-TEST, UNINSTALL = "test", "pre-delete"
 MINE = "app.kubernetes.io/part-of=koord"
 
 
@@ -79,7 +77,7 @@ def decides(file, url):
 
 
 class Installation:
-    """One installation on one control plane, from the chart to nothing."""
+    """One installation on one control plane, from the chart to processes that work."""
 
     def __init__(self, plane, api, kubectl, folder, stack):
         self.plane = plane
@@ -380,100 +378,6 @@ class Installation:
         notes = {"policyName": "none", "defaultCpuSet": "", "checksum": 1353318690}
         (folder / "cpu_manager_state").write_text(json.dumps(notes))
         return (f"--kubelet.folder={folder}",)
-
-    async def uninstall(self):
-        """Do what Helm does: run the hook, then delete what was installed; returns what it said."""
-        await installed.apply(
-            self.api, self.kubectl, [d for d in self.documents if is_hook(d, UNINSTALL)]
-        )
-        template = self.manifests.template("Job", "koord-uninstall")
-        folder = self.folder / "uninstall"
-        login, _, _ = await installed.login(self.plane, self.api, template, "uninstall", folder)
-        here = installed.Place(folder, (*installed.OURS,), (f"--kubeconfig={login}",))
-        command = self.manifests.command(template, "uninstall", here)
-        status, said = await installed.ended(*command)
-        assert status == 0, said
-        await self.deleted()
-        return said
-
-    async def tested(self):
-        """Run what `helm test` runs, under its account; returns what it said."""
-        hooks = [d for d in self.documents if is_hook(d, TEST) and d["kind"] != "Pod"]
-        await installed.apply(self.api, self.kubectl, hooks)
-        (pod,) = (d for d in self.documents if is_hook(d, TEST) and d["kind"] == "Pod")
-        token = await accounts.token(self.api, NAMESPACE, pod["spec"]["serviceAccountName"])
-        folder = self.folder / "test"
-        folder.mkdir()
-        login = self.plane.write_kubeconfig(folder / "login.json", token=token)
-
-        async def run(*flags):
-            here = installed.Place(folder, installed.OURS, (f"--kubeconfig={login}", *flags))
-            return await installed.ended(*self.manifests.command(pod, "test", here))
-
-        # The processes run on this machine, and not at the addresses of their pods.
-        beside = self.health.get("scheduler", "")
-        if beside:
-            status, said = await run("--wait=0s")
-            assert status == 4, said
-            assert said.count("ERROR") == said.count("extender.silent"), said
-        status, said = await run(f"--extender={beside}")
-        assert status == 0, said
-        await self.kubectl("delete", "-f", "-", stdin=installed.listed(hooks))
-        return said
-
-    async def examined(self, *options):
-        """Return every finding of the doctor that is not fine, by its code."""
-        login = self.plane.write_kubeconfig(self.folder / "doctor.json")
-        words = ("doctor", "cluster", f"--kubeconfig={login}", "--fail-on=never", "-o", "json")
-        status, said = await installed.ended(*installed.OURS, *words, *options)
-        assert status == 0, said
-        return {
-            one["check"]: one["sentence"]
-            for one in json.loads(said[said.index("{") :])["findings"]
-            if one["severity"] not in ("ok", "info")
-        }
-
-    async def deleted(self):
-        """Delete what was applied, as `helm uninstall` and `kubectl delete` do."""
-        kept = ("CustomResourceDefinition", "Namespace")
-        text = installed.listed([d for d in self.documents if d["kind"] not in kept])
-        words = ("delete", "--ignore-not-found", "--wait=false", "-f", "-")
-        await self.kubectl(*words, stdin=text)
-
-    async def left(self):
-        """What is still there of ours, but for definitions and the namespace."""
-        words = await self.kubectl("api-resources", "--verbs=list", "-o", "name")
-        kinds = ",".join(sorted(set(words.split()) - UNLISTED))
-        found = await self.kubectl("get", kinds, "-A", "-l", MINE, "-o", "name")
-        left = [
-            line
-            for line in found.split()
-            if not line.startswith(("customresourcedefinition.", "namespace/"))
-        ]
-        for resource in (resources.MUTATING_WEBHOOKS, resources.VALIDATING_WEBHOOKS):
-            answer = await self.api.call("GET", resource.path(name="koord-webhook"))
-            left += [answer.body] if answer.status == 200 else []
-        for resource in (
-            resources.NODE_METRICS, resources.NODE_SLOS, resources.SCHEDULE_EXPLANATIONS,
-        ):  # fmt: skip
-            left += (await self.api.get(resource.path()))["items"]
-        left += (await self.api.get(resources.LEASES.path(NAMESPACE)))["items"]
-        for node in (await self.api.get(resources.NODES.path()))["items"]:
-            left += [(node["metadata"]["name"], trace) for trace in traces(node)]
-        return left
-
-
-# Some are lists of everything, some are served twice.
-UNLISTED = frozenset({"componentstatuses", "events", "events.events.k8s.io"})
-
-
-def traces(node):
-    """Return what we wrote on a node."""
-    status, metadata = node["status"], node["metadata"]
-    for amounts in (status.get("capacity", {}), status.get("allocatable", {})):
-        yield from (name for name in BATCH if name in amounts)
-    for marks in (metadata.get("labels", {}), metadata.get("annotations", {})):
-        yield from (name for name in marks if "koordinator.sh/" in name)
 
 
 def is_hook(document, when=""):

@@ -3,7 +3,7 @@
 import json
 import random
 
-from tests.e2e.differential import bodies, steps
+from tests.e2e.differential import bodies, changes, steps
 
 POLICIES = ("Background", "Foreground", "Orphan", "Sideways")
 VALIDATIONS = ("Ignore", "Warn", "Strict", "Sometimes")
@@ -156,7 +156,7 @@ class Episode:
     def _operations(self, plural, change):
         """A JSON patch that says the same as a merge patch."""
         del plural
-        return list(_operations(change, ""))
+        return list(changes.operations(change, ""))
 
     def _applies(self, plural, name):
         """Two managers, one of which may insist."""
@@ -364,10 +364,10 @@ class Episode:
         return steps.Step(what, method, path, "", body)
 
     def _good(self, plural):
-        return self._chance.choice((*bodies.METADATA, *bodies.CHANGES[plural] * 2))
+        return self._chance.choice((*changes.METADATA, *changes.CHANGES[plural] * 2))
 
     def _bad(self, plural):
-        return self._chance.choice((*bodies.BAD_METADATA, *bodies.BAD_CHANGES[plural] * 2))
+        return self._chance.choice((*changes.BAD_METADATA, *changes.BAD_CHANGES[plural] * 2))
 
     def _change(self, plural, bad=0.4):
         return self._bad(plural) if self._chance.random() < bad else self._good(plural)
@@ -389,21 +389,3 @@ class Episode:
 
     def _path(self, plural, name):
         return f"{self.collection(plural)}/{name}"
-
-
-def _operations(change, path):
-    if not isinstance(change, dict):
-        yield (
-            {"op": "add", "path": path, "value": change}
-            if change is not None
-            else {"op": "remove", "path": path}
-        )
-        return
-    for key, value in change.items():
-        step = key.replace("~", "~0").replace("/", "~1")
-        if isinstance(value, dict) and key in ("metadata", "spec", "status"):
-            yield from _operations(value, f"{path}/{step}")
-        elif value is None:
-            yield {"op": "remove", "path": f"{path}/{step}"}
-        else:
-            yield {"op": "add", "path": f"{path}/{step}", "value": value}

@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 
 from api import names, resources
-from tests.planes import audit, chart, installation, raw, services
+from tests.planes import audit, chart, examining, installation, raw, removal, services
 from tests.planes.lives import days, events, managing, moving, nodes, scheduling
 
 VALUES = (
@@ -132,11 +132,11 @@ async def lived(plane, mode, kubectl, folder, version):
         it = installation.Installation(plane, api, kubectl, folder, stack)
         await it.install(text, mode)
         mutated, bound = await days.used(it)
-        findings = await it.examined(*ON_THE_HOST[mode])
-        tested = await it.tested()
+        findings = await examining.examined(it, *ON_THE_HOST[mode])
+        tested = await examining.tested(it)
         await rare(it, mode)
-        removed = await it.uninstall()
-        left = [*await it.left(), *await still_waits(it)]
+        removed = await removal.uninstall(it)
+        left = [*await removal.left(it), *await still_waits(it)]
         await days.cleared(it)
     calls = audit.read(plane.audit_log, start)
     return Life(

@@ -7,9 +7,9 @@ from descheduler.framework import protocols
 from descheduler.framework.nodes import node_load
 from descheduler.plugins.low_node_load import low_node_load, pools, thresholds
 from tests import draws
-from tests.descheduler.plugins.low_node_load import generated, naive, recorded
+from tests.descheduler.plugins.low_node_load import generated, naive, naive_objects, recorded
 
-OURS = naive.Switches(**dict.fromkeys(naive.Switches.__dataclass_fields__, False))
+OURS = naive_objects.Switches(**dict.fromkeys(naive_objects.Switches.__dataclass_fields__, False))
 FEW = hypothesis.settings(max_examples=draws.at_least(60), deadline=None, derandomize=True)
 
 

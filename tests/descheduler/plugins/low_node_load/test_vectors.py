@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from tests.descheduler.plugins.low_node_load import naive, recorded
+from tests.descheduler.plugins.low_node_load import naive, naive_objects, recorded
 from tests.reference import cases
 
 FILE = "low_node_load"
@@ -33,12 +33,12 @@ WHY = {
 }
 
 
-OURS = naive.Switches(**dict.fromkeys(WHY, False))
+OURS = naive_objects.Switches(**dict.fromkeys(WHY, False))
 
 
 def _stated(place):
     """The answer once the reference no longer does this nor what is listed before it."""
-    switches = naive.Switches(**dict.fromkeys(list(WHY)[: place + 1], False))
+    switches = naive_objects.Switches(**dict.fromkeys(list(WHY)[: place + 1], False))
 
     def stated(case, due):
         if _ours(case) == due:
@@ -83,4 +83,4 @@ def test_the_second_calculation_is_that_of_the_reference():
 
 
 def test_every_switch_is_explained():
-    assert [field.name for field in dataclasses.fields(naive.Switches)] == list(WHY)
+    assert [field.name for field in dataclasses.fields(naive_objects.Switches)] == list(WHY)
