@@ -229,8 +229,9 @@ def test_quotas_of_the_system_stay(name):
 def test_a_quota_in_use_is_not_deleted(kind):
     body = quota(kind)
     assert judged(body, body, operation="DELETE").refusal is None
-    used = judged(body, body, operation="DELETE", pods=("a/p",))
+    used = judged(body, body, operation="DELETE", pods=("a/p", "a/q", "a/r"))
     assert causes(used) == ("has-pods",)
+    assert "charged for pods, such as a/p, a/q; delete" in used.refusal.message
     below = child("y", labels={PARENT: "x"})
     assert causes(judged(body, body, below, operation="DELETE")) == ("has-children",)
     emptied = judged(body, body, below, operation="DELETE", pods=("a/p",),

@@ -102,3 +102,10 @@ def test_long_lists_are_compared_as_well():
     backwards = ",".join(reversed(LONG.split(",")))
     assert cgroup_properties.same(R.CPUSET, LONG, backwards)
     assert not cgroup_properties.same(R.CPUSET, LONG, f"{LONG},1001")
+
+
+@pytest.mark.parametrize(
+    ("shares", "weight"), [(2, 1), (1024, 39), (262_143, 9_999), (262_144, 10_000)]
+)
+def test_the_least_and_the_most_shares_are_the_least_and_the_most_weight(shares, weight):
+    assert cgroup_properties.weight(shares) == weight

@@ -234,9 +234,19 @@ def test_network_promises_that_cannot_be_kept(data, words) -> None:
     assert words in str(found.faults[0])
 
 
+@pytest.mark.parametrize("field", ["ingressRequest", "egressRequest"])
+def test_each_direction_is_added_up_by_itself(field) -> None:
+    found = review(network(lsClass={field: 60}, beClass={field: 41}))
+    assert found is not None
+    assert [fault.path for fault in found.faults] == [
+        f"{QUALITY}.clusterStrategy.*.networkQOS.{field}"
+    ]
+
+
 @pytest.mark.parametrize(
     "data",
     [
+        pytest.param(network(lsClass={"ingressRequest": 60}, beClass={"egressRequest": 41})),
         pytest.param(network(lsClass={"ingressRequest": "500M"}), id="bandwidth-unknown"),
         pytest.param(network("10G", lsClass={"ingressRequest": "500M"}), id="amount"),
         pytest.param(network(lsClass={"ingressRequest": 60}, beClass={"ingressRequest": 40})),
