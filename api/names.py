@@ -19,7 +19,6 @@ INSTALLED: Final[Mapping[str, str]] = {"app.kubernetes.io/part-of": "koord"}
 """Labels of everything that an installation brings; what lacks them is not ours."""
 
 # --- Ours: keys that only this product writes ---------------------------------------------------
-GROUP_OURS: Final = "koord.sh"
 PLACEMENT: Final = "koord.sh/placement"
 ANNOTATION_PLAN: Final = "koord.sh/plan"
 GATE_GANG: Final = "koord.sh/gang"
@@ -85,7 +84,6 @@ LABEL_PRIORITY_CLASS: Final = "koordinator.sh/priority-class"
 PRIORITY_CLASS_PROD: Final = "koord-prod"
 PRIORITY_CLASS_MID: Final = "koord-mid"
 PRIORITY_CLASS_BATCH: Final = "koord-batch"
-PRIORITY_CLASS_FREE: Final = "koord-free"
 
 CPU: Final = "cpu"
 MEMORY: Final = "memory"

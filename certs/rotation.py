@@ -128,18 +128,6 @@ def plan(state: State, names: Sequence[str], now: float, policy: Policy) -> Step
     return None
 
 
-def next_look(state: State, names: Sequence[str], now: float, policy: Policy) -> float:
-    """Return the instant at which a plan may next have a step, if nothing changes until then."""
-    if plan(state, names, now, policy) is not None:
-        return now
-    instants = [renew_at(one.begins, one.ends) for one in state.authorities[-1:]]
-    instants += [renew_at(leaf.begins, leaf.ends) for leaf in state.leaves if leaf.name in names]
-    for one in state.authorities:
-        instants += [one.ends, one.published + policy.overlap_seconds, _needed(one, policy)]
-    later = [instant for instant in instants if instant > now]
-    return min(later, default=now + policy.overlap_seconds)
-
-
 def published(state: State, authority: Authority) -> State:
     """Return the state after an authority was put into the bundle."""
     return dataclasses.replace(state, authorities=(*state.authorities, authority))

@@ -5,6 +5,7 @@ from typing import Final, Literal
 
 import pydantic
 
+from api import names
 from process.configuration import settings
 
 CONTAINERD: Final = "/var/run/containerd/containerd.sock"
@@ -32,7 +33,7 @@ class Settings(settings.Settings):
     backend_runtime_mode: Literal["Containerd", "Docker"] = "Containerd"
     """`Containerd` is any runtime that serves CRI, CRI-O too; `Docker` is Docker behind
     cri-dockerd, which serves CRI as well."""
-    runtime_hook_server_key: str = "runtimeproxy.koordinator.sh/skip-hookserver"
+    runtime_hook_server_key: str = names.LABEL_SKIP_HOOK_SERVER
     """Label of pods about which no hook server is asked."""
     runtime_hook_server_val: str = "true"
     """Value that this label has to have."""

@@ -175,17 +175,6 @@ def a_config_map(
     }
 
 
-def a_namespace(name: str = "default", *, labels: Mapping[str, str] | None = None) -> Object:
-    """A namespace."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": _metadata(
-            name, "", {names.LABEL_NAMESPACE_NAME: name, **(labels or {})}, None, 0.0
-        ),
-    }
-
-
 def a_priority_class(name: str, value: int, *, preempts: bool = True) -> Object:
     """A priority class."""
     return {

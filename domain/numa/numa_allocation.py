@@ -306,7 +306,7 @@ class Scoring(NamedTuple):
     weights: tuple[tuple[str, int], ...] = ((names.CPU, 1), (names.MEMORY, 1))
 
 
-ALWAYS: Final = (names.CPU, names.MEMORY, "ephemeral-storage")
+ALWAYS: Final = (names.CPU, names.MEMORY, names.EPHEMERAL_STORAGE)
 """Resources that count in a score whether a pod asks for them or not."""
 
 

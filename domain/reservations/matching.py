@@ -13,7 +13,7 @@ from domain.pods import resources
 from domain.reservations import model, owners
 from domain.scoring import terms
 
-_UNSCHEDULABLE: Final = core.Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+_UNSCHEDULABLE: Final = core.Taint(key=names.TAINT_UNSCHEDULABLE, effect="NoSchedule")
 
 
 class Match(enum.Enum):

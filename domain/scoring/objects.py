@@ -5,8 +5,6 @@ They extend `api.kubernetes.core`, so whatever takes a pod or a node takes these
 
 from typing import Any
 
-import msgspec
-
 from api.kubernetes import core
 
 
@@ -69,7 +67,3 @@ class Node(core.Node, frozen=True, gc=False):
     """A node."""
 
     status: NodeStatus = NodeStatus()
-
-
-decode_pod = msgspec.json.Decoder(Pod).decode
-decode_node = msgspec.json.Decoder(Node).decode

@@ -226,7 +226,7 @@ class Projector:
         )
 
 
-_UNSCHEDULABLE: Final = core.Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+_UNSCHEDULABLE: Final = core.Taint(names.TAINT_UNSCHEDULABLE, "", "NoSchedule")
 
 
 def _taints(spec: core.NodeSpec) -> tuple[core.Taint, ...]:

@@ -20,7 +20,7 @@ MOST_PODS: Final = 64
 UNSUPPORTED: Final = "node(s) reservation pre allocation is unsupported with current attributes"
 CLUSTER_DISABLED: Final = "reservation requires cluster mode pre-allocation which is disabled"
 NONE_MEETS: Final = "node(s) no pod(s) to meet the pre-allocation requirements"
-_COUNTED: Final = frozenset(("cpu", "memory", "ephemeral-storage"))
+_COUNTED: Final = frozenset((names.CPU, names.MEMORY, names.EPHEMERAL_STORAGE))
 _EXCLUSIVE: Final = frozenset(("LSE", "LSR"))
 _ALLOCATING: Final = (names.ANNOTATION_RESOURCE_SPEC, names.ANNOTATION_NUMA_TOPOLOGY_SPEC)
 

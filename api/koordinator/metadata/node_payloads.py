@@ -15,11 +15,6 @@ class NodeReservation(base.Model):
     reserved_cpus: base.Text = ""
     apply_policy: base.Text = ""
 
-    @property
-    def reduces_allocatable(self) -> bool:
-        """Tell whether schedulers subtract the resources from what the node offers."""
-        return self.apply_policy in {"", "Default"}
-
 
 class SystemQOSResource(base.Model):
     """CPUs set apart for system daemons."""

@@ -43,13 +43,6 @@ DEFAULT_PRIORITY: Final[Mapping[Band, int]] = {
     Band.FREE: 3500,
     Band.NONE: 0,
 }
-# The values of the PriorityClass objects that an installation ships.
-SHIPPED_PRIORITY: Final[Mapping[Band, int]] = {
-    Band.PROD: 9000,
-    Band.MID: 7000,
-    Band.BATCH: 5000,
-    Band.FREE: 3000,
-}
 _ALL: Final = frozenset(Band)
 LEGAL: Final[Mapping[QoS, frozenset[Band]]] = {
     QoS.LSE: _ALL,

@@ -71,11 +71,6 @@ def applied(document: JSON, patch: list[Operation]) -> JSON:
     return jsonpatch.apply_patch(document, patch)
 
 
-def pointer(*parts: str | int) -> str:
-    """Return the path of a JSON patch operation from its parts."""
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
-
-
 def _step(name: str) -> str:
     return "/" + name.replace("~", "~0").replace("/", "~1")
 

@@ -75,14 +75,3 @@ def summary(found: Sequence[findings.Finding]) -> str:
         )
     ]
     return ", ".join(parts)
-
-
-def manual() -> str:
-    """Write the table of everything that can be found, as Markdown."""
-    rows = ["| finding | severity | what it means | remedy |", "|---|---|---|---|"]
-    rows += [
-        f"| `{trap.name}` | {trap.severity} | {trap.title} | {trap.remedy} |"
-        for check in CHECKS
-        for trap in check.traps
-    ]
-    return "\n".join(rows)

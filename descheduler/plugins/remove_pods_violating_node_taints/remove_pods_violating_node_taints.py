@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+from api import names
 from api.kubernetes import core, selectors
 from descheduler.configuration.arguments import compliance
 from descheduler.framework import protocols
@@ -11,7 +12,7 @@ from descheduler.framework.pods import pod_order
 from descheduler.model import nodeinfo, podinfo
 
 NAME: Final = "RemovePodsViolatingNodeTaints"
-_CORDONED: Final = core.Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+_CORDONED: Final = core.Taint(key=names.TAINT_UNSCHEDULABLE, effect="NoSchedule")
 
 
 class RemovePodsViolatingNodeTaints:

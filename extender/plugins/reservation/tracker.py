@@ -12,7 +12,7 @@ from extender.framework import views
 from extender.plugins.reservation.allocation import NAME
 
 COUNTED: Final = (
-    *("cpu", "memory", "ephemeral-storage", model.PODS),
+    *(names.CPU, names.MEMORY, names.EPHEMERAL_STORAGE, model.PODS),
     *(names.BATCH_CPU, names.BATCH_MEMORY, names.MID_CPU, names.MID_MEMORY),
 )
 """Resources with a column."""

@@ -10,12 +10,13 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from api import names
 from domain import short_memo
 from domain.scoring import node_resources
 from extender.framework import verdicts, views
 
 NAME: Final = "ScarceResourceAvoidance"
-_BASIC: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
+_BASIC: Final = frozenset({names.CPU, names.MEMORY, names.EPHEMERAL_STORAGE})
 
 
 class Offered(msgspec.Struct, frozen=True):

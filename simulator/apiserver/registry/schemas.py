@@ -76,17 +76,6 @@ class Schema:
             found += _causes(error)
         return sorted(set(found))
 
-    def list_keys(self, path: tuple[str, ...]) -> tuple[str, ...] | None:
-        """Return the keys by which the list at a path of names is merged; None when atomic."""
-        schema: Mapping[str, Any] = self._root
-        for name in path:
-            if "items" in schema:
-                schema = schema["items"]
-            schema = schema.get("properties", {}).get(name) or {}
-        if schema.get("x-kubernetes-list-type") != "map":
-            return None
-        return tuple(schema.get("x-kubernetes-list-map-keys", ()))
-
 
 def has_rules(schema: Any) -> bool:
     """Tell whether a schema carries CEL rules, which are not evaluated here."""

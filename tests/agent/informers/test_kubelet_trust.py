@@ -34,7 +34,6 @@ class Kubelet:
 
     def __init__(self, folder):
         self.folder, self.port, self.tokens = folder, 0, []
-        self.greeted = 0
         self._runner = None
 
     async def _answer(self, request):

@@ -33,13 +33,11 @@ class Evictor:
 
     def __init__(self):
         self.leaving, self.refused, self.wanted, self.observed = set(), set(), (), ()
-        self.ceased = 0
 
     def want(self, evictions, present, observed=()):
         self.wanted, self.observed = tuple(evictions), tuple(observed)
 
     def cease(self):
-        self.ceased += 1
         self.wanted = ()
 
 

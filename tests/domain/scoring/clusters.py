@@ -11,12 +11,12 @@ Object = dict[str, object]
 
 def read_pod(written: Object) -> objects.Pod:
     """Return a pod as it is decoded from the API server."""
-    return objects.decode_pod(msgspec.json.encode(written))
+    return msgspec.json.decode(msgspec.json.encode(written), type=objects.Pod)
 
 
 def read_node(written: Object) -> objects.Node:
     """Return a node as it is decoded from the API server."""
-    return objects.decode_node(msgspec.json.encode(written))
+    return msgspec.json.decode(msgspec.json.encode(written), type=objects.Node)
 
 
 class Cluster:

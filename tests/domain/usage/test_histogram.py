@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.usage import histogram
+from tests.domain.usage import linear_buckets
 
 HALF_LIFE = 3600.0
 NOW = 1.75e9
 SCHEMES = {
-    "linear": histogram.Linear(100.0, 0.5),
+    "linear": linear_buckets.Linear(100.0, 0.5),
     "exponential": histogram.Exponential(1024.0, 0.025, 1.05),
 }
 values = st.floats(0, 2000)

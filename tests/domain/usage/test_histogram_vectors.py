@@ -6,6 +6,7 @@ import pytest
 
 from api.wire import durations
 from domain.usage import histogram
+from tests.domain.usage import linear_buckets
 from tests.reference import cases
 
 SHARES = {"p60": 0.6, "p90": 0.9, "p95": 0.95, "p98": 0.98, "max": 1.0}
@@ -14,7 +15,7 @@ Row = list[Any]
 
 def made(options: dict[str, Any]) -> histogram.Histogram:
     scheme: histogram.Buckets = (
-        histogram.Linear(options["maxValue"], options["bucketSize"])
+        linear_buckets.Linear(options["maxValue"], options["bucketSize"])
         if options["type"] == "linear"
         else histogram.Exponential(
             options["maxValue"], options["firstBucketSize"], options["ratio"]

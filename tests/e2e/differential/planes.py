@@ -4,7 +4,6 @@ import asyncio
 import dataclasses
 import json
 
-CHANGING = ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "selfLink")
 # The server makes these up; their presence is compared, their value is not.
 STAMPED = frozenset(
     {"uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "time", "continue",

@@ -69,7 +69,3 @@ def test_operations_are_minimal(before, after, operations):
 )
 def test_merging_follows_the_standard(document, patch, expected):
     assert patches.merged(document, patch) == expected
-
-
-def test_pointers_escape():
-    assert patches.pointer("a", 0, "b/c~d") == "/a/0/b~1c~0d"

@@ -150,12 +150,6 @@ def test_numbers_and_text_are_amounts(amount: int | str) -> None:
     assert SCHEMA.problems(made(size=1, amount=amount, since="2024-01-01T00:00:00Z")) == []
 
 
-def test_list_keys_are_told_by_path() -> None:
-    assert SCHEMA.list_keys(("spec", "items")) == ("n",)
-    assert SCHEMA.list_keys(("spec", "labels")) is None
-    assert SCHEMA.list_keys(("spec", "nothing", "below")) is None
-
-
 def test_rules_in_cel_are_noticed_at_any_depth() -> None:
     assert not schemas.has_rules(SPEC)
     assert schemas.has_rules({"allOf": [{"x": {"x-kubernetes-validations": []}}]})
