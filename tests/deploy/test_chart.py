@@ -101,6 +101,11 @@ def test_every_value_is_in_the_schema_and_has_a_default():
     assert sorted(known(SCHEMA, VALUES)) == ["global", "image.repository"]
 
 
+def test_templates_read_values():
+    reading = [path.name for path in TEMPLATES if REFERENCE.search(path.read_text())]
+    assert len(reading) > len(TEMPLATES) / 2
+
+
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
 def test_templates_read_only_values_that_exist(path):
     for reference in REFERENCE.findall(path.read_text()):

@@ -180,10 +180,14 @@ def test_ports_of_services_and_policies_are_ports_of_containers(mode):
     for workload, _, container in plain.containers(documents):
         known = ports.setdefault(workload["metadata"]["name"], set())
         known |= {one["name"] for one in container["ports"]}
-    for service in plain.of_kind(documents, "Service"):
+    services = [*plain.of_kind(documents, "Service")]
+    policies = [*plain.of_kind(documents, "NetworkPolicy")]
+    assert services
+    assert policies
+    for service in services:
         for port in service["spec"]["ports"]:
             assert port["targetPort"] in ports[service["metadata"]["name"]]
-    for policy in plain.of_kind(documents, "NetworkPolicy"):
+    for policy in policies:
         for rule in policy["spec"]["ingress"]:
             for port in rule["ports"]:
                 assert port["port"] in ports[policy["metadata"]["name"]]

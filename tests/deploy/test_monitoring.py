@@ -100,7 +100,9 @@ async def told(tmp_path_factory):
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_every_query_is_sound(told, query):
-    for use in promql.uses(query.replace("$__rate_interval", "5m")):
+    uses = promql.uses(query.replace("$__rate_interval", "5m"))
+    assert uses
+    for use in uses:
         assert use.metric in told.known, f"nobody tells {use.metric}"
         kind, labels = told.known[use.metric]
         assert use.matched <= {*labels, *SCRAPED}, f"{use.metric} has no such label"

@@ -99,7 +99,9 @@ def test_every_binding_binds_what_is_there(mode):
 
 @each_mode
 def test_nobody_is_bound_to_everything(mode):
-    for binding in plain.of_kind(plain.documents(mode), "RoleBinding", "ClusterRoleBinding"):
+    bindings = [*plain.of_kind(plain.documents(mode), "RoleBinding", "ClusterRoleBinding")]
+    assert bindings
+    for binding in bindings:
         assert binding["roleRef"]["name"] not in ("cluster-admin", "admin", "edit")
 
 
@@ -113,7 +115,9 @@ def test_before_kubelets_know_the_permission_agents_watch_pods_where_somebody_ad
 
 
 def test_no_manifest_allows_to_run_commands_in_pods():
-    for path in plain.MANIFESTS.rglob("*.yaml"):
+    paths = [*plain.MANIFESTS.rglob("*.yaml")]
+    assert paths
+    for path in paths:
         rules = [
             line for line in path.read_text().splitlines() if not line.lstrip().startswith("#")
         ]

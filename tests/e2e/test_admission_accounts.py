@@ -391,4 +391,5 @@ async def test_bundle_and_rules_are_theirs_to_change(installed, registered):
         note = {"annotations": {names.ANNOTATION_WITHDRAWN: None}}
         await manager.patch(path, {"metadata": note, "webhooks": document["webhooks"]})
         found = await installed.api.get(path)
+        assert len(found["webhooks"]) == len(document["webhooks"])
         assert all(one["rules"] for one in found["webhooks"])

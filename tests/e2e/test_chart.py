@@ -118,7 +118,9 @@ def test_a_package_is_whole(tmp_path):
 
 
 def test_settings_follow_the_namespace_of_the_release():
-    for document in rendered(namespace="elsewhere"):
+    documents = [*rendered(namespace="elsewhere")]
+    assert documents
+    for document in documents:
         assert names.NAMESPACE not in yaml.safe_dump(document)
 
 

@@ -80,8 +80,10 @@ async def test_both_forms_of_discovery_agree(api):
 
 async def test_every_schema_that_is_announced_is_served(api):
     index = await api.must("GET", "/openapi/v3")
+    assert {"api/v1", "apis/apps/v1"} <= index["paths"].keys()
     for entry in index["paths"].values():
         document = await api.must("GET", entry["serverRelativeURL"])
+        assert document["paths"]
         for path in document["paths"].values():
             for operation in path.values():
                 assert operation["x-kubernetes-group-version-kind"]["kind"]
