@@ -42,7 +42,7 @@ class Duties:
 
 
 class Watched:
-    """Every store of the manager; kept true on all replicas, so that a new leader starts warm."""
+    """Every store of the manager, in sync on all replicas, so that a new leader starts warm."""
 
     def __init__(
         self, members: informer_set.InformerSet, duties: Duties, judge: admission.Judge

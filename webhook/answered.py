@@ -1,4 +1,4 @@
-"""What the last reviews were answered, for people who ask why an object is as it is, or is not.
+"""The responses to the last reviews, for people who ask why an object is as it is, or is not.
 
 Only answers that did something are kept, the newest for each object and path.
 """
@@ -25,7 +25,7 @@ _MOST_EFFECTS = 64
 
 
 class Answer(NamedTuple):
-    """One answer."""
+    """The response to one review."""
 
     at: float
     kind: str
@@ -39,7 +39,7 @@ class Answer(NamedTuple):
 
 
 class Answers:
-    """The newest answers, the oldest forgotten first."""
+    """The newest responses; the oldest are forgotten first."""
 
     def __init__(self, clock: clocks.Clock, most: int = MOST) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""What becomes of a pod: the rules in their order. Pure."""
+"""Admission of pods: the rules in their order. Pure."""
 
 import dataclasses
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What becomes of an ElasticQuota of any group: the rules in their order. Pure."""
+"""Admission of ElasticQuotas of any group: the rules in their order. Pure."""
 
 import itertools
 from collections.abc import Iterable, Iterator

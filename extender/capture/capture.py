@@ -37,7 +37,7 @@ _UNKNOWN: Final = (errors.Unreachable, errors.ServerFailure, errors.Malformed)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Parts:
-    """What capturing works on."""
+    """The dependencies of Captures."""
 
     books: ledger.Ledger
     reserving: reserving.Reserving

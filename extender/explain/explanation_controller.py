@@ -1,4 +1,4 @@
-"""Writes why pods wait into ScheduleExplanations, slowly and beside every call.
+"""Writes ScheduleExplanations: why pods are unschedulable, at a bounded rate, in the background.
 
 A pod that every node refuses gets an object of its own, up to a limit; an object that a person
 made about a waiting pod of its own namespace is answered as well. What is written is judged anew
@@ -39,7 +39,7 @@ _Job = explanation_status.Question | unschedulable_pods.UnschedulablePod
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Parts:
-    """What answers are made of."""
+    """The dependencies of the ExplanationController."""
 
     client: clients.Client
     clock: clocks.Clock
@@ -273,7 +273,7 @@ class ExplanationController:
         self._parts.events.event(regarding, kind, answer.reason, answer.message)
 
     def _forget(self) -> None:
-        """Forget what was told of pods that wait no more."""
+        """Forget what was reported of pods that wait no more."""
         waits = self._parts.waiting
         for key in [key for key in self._told if waits.get(key) is None]:
             del self._told[key]

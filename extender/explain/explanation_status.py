@@ -19,7 +19,7 @@ MAKER = "koord-extender"
 
 
 class Question(msgspec.Struct, frozen=True, gc=False):
-    """One ScheduleExplanation, as far as answering it goes."""
+    """The fields of one ScheduleExplanation on which its status depends."""
 
     key: str
     """namespace/name of the object itself."""

@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 
 class Notices:
-    """Tells people and collectors what was refused."""
+    """Reports refusals as counters, log lines and events."""
 
     def __init__(self, registry: metrics.Registry, events: recorder.EventRecorder) -> None:
         self.recent = recent_refusals.RecentRefusals()

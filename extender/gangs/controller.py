@@ -47,7 +47,7 @@ class _Seen(NamedTuple):
 
 
 class GangController:
-    """Looks at gangs whenever something has changed."""
+    """Reconciles all gangs whenever something has changed that concerns them."""
 
     def __init__(
         self,

@@ -21,7 +21,7 @@ _GROWING_SECONDS: Final = 2.0
 
 
 class Interruptions:
-    """Finds what was interrupted."""
+    """Finds plans, and bursts of Bindings, that a restart has interrupted."""
 
     def __init__(
         self, parts: in_force.Parts, plans: in_force.PlansInForce, settings: GangSettings

@@ -1,4 +1,4 @@
-"""Members that kube-scheduler does not try by itself, or not on their nodes, are helped on."""
+"""Requeues members that kube-scheduler does not retry by itself, or not on their planned nodes."""
 
 import dataclasses
 from collections.abc import Awaitable, Callable, Iterable, Mapping

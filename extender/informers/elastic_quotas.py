@@ -1,4 +1,4 @@
-"""ElasticQuotas of all three groups, watched side by side and told as objects for plug-ins.
+"""ElasticQuotas of all three groups, watched side by side and passed on to plug-ins.
 
 What changes with every pod, such as the status, is left out: only what people write is a change.
 """

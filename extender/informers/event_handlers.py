@@ -1,4 +1,4 @@
-"""What the extender watches, and how it reaches the picture of the cluster."""
+"""What the extender watches, and how its events reach the cluster state."""
 
 import dataclasses
 import logging

@@ -1,4 +1,4 @@
-"""PodGroups of scheduling.sigs.k8s.io and of Kubernetes itself, told as objects for plug-ins.
+"""PodGroups of scheduling.sigs.k8s.io and of Kubernetes itself, passed on as objects for plug-ins.
 
 A cluster that does not serve ``scheduling.k8s.io`` has none of the second sort. Where two versions
 of it are served both show the same objects, and the newer one counts.

@@ -1,4 +1,4 @@
-"""Tells the cluster state of pods without a node as soon as a plug-in wants to know them."""
+"""Feeds unscheduled pods into the cluster state as soon as a plug-in wants to know them."""
 
 import collections
 from typing import Final

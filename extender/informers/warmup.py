@@ -1,4 +1,4 @@
-"""Brings the picture up to date in slices, so that no call waits for a long list."""
+"""Brings the snapshot up to date in slices, so that no call waits for a long list."""
 
 import logging
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Tells of allocations that overlap, and evicts the pod that was bound later.
+"""Reports allocations that overlap, and evicts the pod that was bound later.
 
 Every extender of the cluster finds the same overlap. What the watch says is read again from the
 API server first, and the eviction holds for the pod as it was read only: of several extenders one

@@ -172,7 +172,7 @@ def _mid(part: int, rule: midtier.Rule, holding: midtier.Holding) -> breakdown.R
 
 
 def sentence(lent: Sequence[breakdown.Resource]) -> str:
-    """Say what is lent and how it came about."""
+    """Say which resources a node lends and how they were calculated."""
     by_name = {item.resource: item for item in lent}
     batch = [by_name[name] for name in names.BATCH_RESOURCES]
     text = f"lends {_cores(batch[0])} and {_gibibytes(batch[1])}"

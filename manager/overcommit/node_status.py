@@ -36,7 +36,7 @@ class Batch:
 
 
 def batch(lent: Mapping[str, int], annotations: Mapping[str, str], ratio: str) -> Batch:
-    """Say what to publish of what is lent; cpu counts for more where the node is faster."""
+    """Return the batch resources to publish; cpu counts for more where the node is faster."""
     values = dict(lent)
     if names.BATCH_CPU in values:
         values[names.BATCH_CPU] = faster(values[names.BATCH_CPU], ratio)

@@ -1,4 +1,4 @@
-"""Rows of numbers for every node and pod, kept true by the stores, for looking at all at once."""
+"""Rows of numbers for every node and pod, fed by the stores, for looking at all at once."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final

@@ -1,6 +1,6 @@
 """Looking after profiles during one term: their status, and pods that wait for a node.
 
-Its stores are its own: what is lent does not wait for them.
+Its stores are its own: overcommit does not wait for them.
 """
 
 import dataclasses

@@ -39,7 +39,7 @@ class Duties:
 
 
 class Quotas:
-    """What this looks at, on every replica."""
+    """The informers of elastic quota, on every replica."""
 
     def __init__(
         self,

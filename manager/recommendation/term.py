@@ -13,7 +13,7 @@ from process.runtime import metrics, supervise
 
 
 class Recommending:
-    """What this looks at.
+    """The informers of Recommendations and of everything they are made of.
 
     The recommendations themselves are listed before anything else: which figures of a report are
     kept depends on them.

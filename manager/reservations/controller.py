@@ -32,7 +32,7 @@ _REST_SECONDS: Final = 1.0
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Pace:
-    """How often is written, of all Reservations together."""
+    """How often the status is written, of all Reservations together."""
 
     stand_ins_per_second: float = 10.0
     stand_ins_burst: int = 40

@@ -35,7 +35,7 @@ class Duties:
 
 
 class Reservations:
-    """What this looks at, on every replica; overcommit does not wait for it."""
+    """The informers of Reservations, on every replica; overcommit does not wait for them."""
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ _BURST: Final = 100
 
 
 class NodeTopologies:
-    """What this looks at, on every replica."""
+    """The informer of NodeResourceTopologies, on every replica."""
 
     def __init__(
         self,

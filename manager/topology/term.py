@@ -14,7 +14,7 @@ from process.runtime import metrics, supervise
 
 
 class Networks:
-    """What this looks at, on every replica; overcommit does not wait for it."""
+    """The informer of network topologies, on every replica; overcommit does not wait for it."""
 
     def __init__(
         self,

@@ -36,7 +36,7 @@ class Opened(NamedTuple):
 
 
 class Pictures:
-    """Watches what reviews are decided on; hands out one frozen picture.
+    """Watches everything that reviews depend on; hands out one frozen picture.
 
     Without profiles, namespaces and priority classes nothing is answered. All else is better
     known than not, and what needs it is left out until it is.

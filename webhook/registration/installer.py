@@ -1,4 +1,4 @@
-"""Keep the serving certificate and the webhook configurations true, in every replica alike."""
+"""Reconcile the serving certificate and the webhook configurations, in every replica alike."""
 
 import asyncio
 import base64

@@ -13,7 +13,7 @@ MOST_OF_A_NAMESPACE: Final = 64
 
 
 class Budget(msgspec.Struct, frozen=True):
-    """One PodDisruptionBudget, as far as an eviction goes."""
+    """The fields of one PodDisruptionBudget that decide about an eviction."""
 
     namespace: str
     name: str

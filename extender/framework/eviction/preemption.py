@@ -1,4 +1,4 @@
-"""Preemption for constraints of ours: who has to leave so that a pod passes every filter. Pure.
+"""Preemption for constraints of ours: which victims make a pod pass every filter. Pure.
 
 Plug-ins that refuse a pod name whose claims hold what it lacks; the framework chooses. Victims are
 put back one after the other, the most important first, as long as the pod still passes, so that
@@ -28,7 +28,7 @@ TOO_MANY: Final = verdicts.Status("too many pods would have to leave")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Terms:
-    """Who may leave at all, and whose eviction is refused."""
+    """Which pods may be preempted at all, and whose eviction a budget refuses."""
 
     index: claim_index.ClaimIndex
     budgets: disruption.Budgets = disruption.NONE

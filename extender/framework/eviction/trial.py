@@ -1,4 +1,4 @@
-"""What if some claims were gone: one node and the values of the whole cluster. Pure."""
+"""A what-if without some claims: one node and the values of the whole cluster. Pure."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable

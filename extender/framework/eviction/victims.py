@@ -1,4 +1,4 @@
-"""Who may be preempted, and how bad that is: kube-scheduler's order of victims and nodes. Pure."""
+"""Victims: which pods may be preempted, and kube-scheduler's order of victims and nodes. Pure."""
 
 import dataclasses
 from typing import Final
@@ -21,7 +21,7 @@ _PROTECTED: Final = (
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Found:
-    """Who has to leave so that a pod passes on one node."""
+    """The victims on one node without which a pod passes there."""
 
     victims: tuple[views.Claim, ...] = ()
     """To be evicted, the most important first."""

@@ -34,7 +34,7 @@ _Step = tuple[_Cost, tuple[Unit, ...]]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Terms:
-    """Who may leave at all."""
+    """Which pods may be preempted at all."""
 
     budgets: disruption.Budgets = disruption.NONE
     until: float = float("inf")
@@ -47,7 +47,7 @@ class Terms:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Judge:
-    """Says what may leave for a pod in one view."""
+    """Finds the claims that may be preempted for a pod in one view."""
 
     plugins: pipeline.Pipeline
     pod: views.PodInfo

@@ -1,4 +1,4 @@
-"""What people and collectors hear of preemptions for gangs: events, sentences and metrics."""
+"""Events, explanations and metrics of preemptions for gangs."""
 
 import dataclasses
 from typing import Any, Final
@@ -18,7 +18,7 @@ _BUCKETS: Final = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Why:
-    """For whom pods leave."""
+    """The gang group for which pods are preempted."""
 
     group: str
     lead: records.PodRecord
@@ -54,7 +54,7 @@ def document(found: search.Victims | search.NoVictims) -> dict[str, Any]:
 
 
 class Notices:
-    """Tells of preemptions for gangs."""
+    """Reports preemptions for gangs."""
 
     def __init__(self, registry: metrics.Registry, events: recorder.EventRecorder) -> None:
         self._events = events

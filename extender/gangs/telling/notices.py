@@ -1,4 +1,4 @@
-"""What people and collectors hear of gangs: events on members, and metrics."""
+"""Events on the members of gangs, and metrics of gangs."""
 
 from collections.abc import Sized
 from typing import Final

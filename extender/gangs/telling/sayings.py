@@ -1,4 +1,4 @@
-"""What members of gangs say while they have no plan: what their gang lacks, its place in line."""
+"""Why a gang has no plan yet: what it lacks, and its place in the queue."""
 
 import operator
 from collections.abc import Collection, Iterator, Mapping, Sequence

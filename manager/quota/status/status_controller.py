@@ -40,7 +40,7 @@ informers know of the pod that it was raised for, or there is none."""
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Pace:
-    """How often is written."""
+    """How often the status of quotas is written."""
 
     per_second: float = 20.0
     """Writes per second after the first burst, of all quotas together."""

@@ -1,4 +1,4 @@
-"""Tells each waiting pod what it waits for and its place in line, by a condition in its status.
+"""Writes into the status of each waiting pod what it waits for and its place in line.
 
 However many wait, the rate of writes is bounded, and gates that open count against it: while many
 pods are let in, few of the others wait long. A condition is written again when its meaning has
@@ -99,7 +99,7 @@ def body(write: Write, now: float) -> dict[str, Any]:
 
 
 class Conditions:
-    """Keeps the conditions of waiting pods true."""
+    """Keeps the conditions of waiting pods up to date."""
 
     def __init__(
         self,

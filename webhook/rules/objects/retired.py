@@ -1,4 +1,4 @@
-"""Tell who writes a retired name what replaces it; it is understood as before."""
+"""Warn about retired names, and say what replaces them; they are understood as before."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Tell who creates a pod what of its gang cannot be read, and why the gang would never start."""
+"""Warn the creator of a pod about a gang that cannot be read or would never start."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Say what containers ask of GPUs in one form, and refuse what contradicts itself."""
+"""Normalise the GPU requests of containers, and refuse contradictory ones."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

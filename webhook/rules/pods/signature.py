@@ -1,4 +1,4 @@
-"""Tell on a pod which profiles changed it, and what."""
+"""Record on a pod which profiles changed it, and what they changed."""
 
 from collections.abc import Mapping
 from typing import Any
