@@ -31,3 +31,12 @@ async def until(
         await step()
         await asyncio.sleep(next(pause))
     return found
+
+
+async def arrives(condition: Callable[[], Any], told: Callable[[], Any] = str) -> Any:
+    """Wait for what sockets and watches bring in real time, unannounced, and return it."""
+    return await until(condition, _no_step, told)
+
+
+async def _no_step() -> None:
+    """Leave virtual time as it is."""

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import time
 
 import msgspec
 
@@ -89,11 +88,8 @@ class World:
             await self.clock.advance(1)
             await asyncio.sleep(0.002)
 
-    async def until(self, condition, seconds=patience.SECONDS):
-        end = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < end, "waited too long"
-            await asyncio.sleep(0.005)
+    async def until(self, condition):
+        await patience.arrives(condition)
 
     async def until_ticking(self, condition, most=30):
         """Let time pass second by second until something is so."""

@@ -64,10 +64,7 @@ class World:
         reached = access.Access(self.plane.url, self.plane.ca, access.StaticToken(self.plane.token))
         self.tree.advance(0)
         async with app.running(settings, access=reached, clock=self.clock) as agent:
-            end = time.monotonic() + patience.SECONDS
-            while "caches" in agent.health.failing():
-                assert time.monotonic() < end
-                await asyncio.sleep(0.005)
+            await patience.arrives(lambda: "caches" not in agent.health.failing())
             yield agent
 
     async def pass_time(self, seconds):

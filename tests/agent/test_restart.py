@@ -250,7 +250,6 @@ async def test_an_upgrade_opens_no_limit(world):
         async with world.running(tick_seconds=1.0 + number % 3, on_stop="ask") as agent:
             await world.until_ticking(lambda: world.limit() == str(GIB))
             seen |= await world.watched(6)
-            await asyncio.sleep(0)
             assert agent.ticks.problem is None
         seen.add((world.limit(), True))
     assert {limit for limit, _ in seen} == {str(GIB)}

@@ -36,10 +36,7 @@ class Running:
         self.app, self.session, self.server, self.time = running, session, server, time
 
     async def until(self, condition):
-        async with asyncio.timeout(patience.SECONDS):
-            # Watches arrive in real time.
-            while not condition():  # noqa: ASYNC110
-                await asyncio.sleep(0.005)
+        await patience.arrives(condition)
 
     async def ready(self):
         await self.until(lambda: self.app.health.ready)

@@ -21,13 +21,6 @@ def _settings():
     return settings.Settings(server=anywhere, health=anywhere)
 
 
-async def _until(condition):
-    async with asyncio.timeout(patience.SECONDS):
-        # Watches arrive in real time.
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
-
-
 async def _bind(session, url, name, node):
     body = {"PodName": name, "PodNamespace": "default", "PodUID": f"uid-{name}", "Node": node}
     async with session.post(f"{url}/bind", json=body) as answer:
@@ -55,7 +48,7 @@ async def test_a_restart_in_the_middle_of_a_bind(api_server, make, fault, bound)
     api_server.echo = False
     async with api_server.serving() as access, aiohttp.ClientSession() as session:
         async with app.running(_settings(), access=access, clock=clock.ManualClock()) as made:
-            await _until(lambda: made.health.ready)
+            await patience.arrives(lambda: made.health.ready)
             call = asyncio.gather(_bind(session, made.url, "first", "n1"))
             if fault:
                 await asyncio.wait_for(api_server.held.wait(), patience.SECONDS)
@@ -67,13 +60,13 @@ async def test_a_restart_in_the_middle_of_a_bind(api_server, make, fault, bound)
         assert [key for key, _ in api_server.bindings] == (["default/first"] if bound else [])
         api_server.fault, api_server.echo = "", True
         async with app.running(_settings(), access=access, clock=clock.ManualClock()) as made:
-            await _until(lambda: made.health.ready)
+            await patience.arrives(lambda: made.health.ready)
             assert invariants.check(made.books, made.feeds.pods) == []
             counted = made.books.cluster.placed("uid-first")
             assert (counted.node if counted else "") == ("n1" if bound else "")
             assert await _bind(session, made.url, "first", "n1") == ""
             assert "may be lent" in await _bind(session, made.url, "second", "n1")
-            await _until(lambda: not made.books.assumptions)
+            await patience.arrives(lambda: not made.books.assumptions)
             assert invariants.check(made.books, made.feeds.pods) == []
             assert invariants.over_lent(made.books.cluster, "BatchFit") == []
     assert api_server.bindings == [("default/first", "n1")]

@@ -44,10 +44,7 @@ class Board:
         self.plane.objects.modify(resources.CONFIG_MAPS, name, names.NAMESPACE, replace)
 
     async def until(self, condition):
-        end = time.monotonic() + patience.SECONDS
-        while not condition(self.board.here({})):
-            assert time.monotonic() < end, self.board.here({})
-            await asyncio.sleep(0.005)
+        await patience.arrives(lambda: condition(self.board.here({})), lambda: self.board.here({}))
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """The pods of a node by a watch of the API server, where the kubelet is never asked."""
 
-import asyncio
-
 import pytest
 
 from agent import settings as agent_settings
@@ -51,30 +49,23 @@ async def watched():
                 yield plane, found
 
 
-async def until(condition):
-    async with asyncio.timeout(patience.SECONDS):
-        # Watches arrive in real time.
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
-
-
 async def test_the_watch_tells_the_pods_of_this_node_and_of_no_other(watched):
     plane, found = watched
     plane.objects.create(resources.PODS, pod("here"))
     plane.objects.create(resources.PODS, pod("elsewhere", "node-2"))
-    await until(lambda: found.pods)
+    await patience.arrives(lambda: found.pods)
     assert [one.metadata.name for one in found.pods] == ["here"]
     assert found.pods is found.pods
     assert (found.source, found.problem, found.age) == (agent_pods.API_SERVER, "", 0.0)
     how = object_store.Deletion(grace=0)
     plane.objects.delete(resources.PODS, "here", "shop", how)
-    await until(lambda: not found.pods)
+    await patience.arrives(lambda: not found.pods)
 
 
 async def test_a_static_pod_is_known_by_the_uid_of_its_cgroup(watched):
     plane, found = watched
     plane.objects.create(resources.PODS, pod("static", annotations=MIRROR))
-    await until(lambda: found.pods)
+    await patience.arrives(lambda: found.pods)
     assert [one.metadata.uid for one in found.pods] == ["hash-of-the-file"]
 
 
@@ -83,7 +74,7 @@ async def test_no_pod_takes_the_cgroup_of_another_by_calling_itself_its_mirror(w
     victim = plane.objects.create(resources.PODS, pod("victim"))["metadata"]["uid"]
     claim = {**MIRROR, "kubernetes.io/config.mirror": victim}
     own = plane.objects.create(resources.PODS, pod("liar", annotations=claim))["metadata"]["uid"]
-    await until(lambda: len(found.pods) == 2)
+    await patience.arrives(lambda: len(found.pods) == 2)
     assert {one.metadata.name: one.metadata.uid for one in found.pods} == {
         "victim": victim,
         "liar": own,

@@ -30,13 +30,6 @@ class _Together:
         )
 
 
-async def until(condition):
-    async def step():
-        await asyncio.sleep(0)
-
-    await patience.until(condition, step, lambda: "")
-
-
 async def test_binds_that_were_held_are_checked_and_written_in_turns(world):
     """Not all at once: the last would be written long after its check, and calls would wait."""
     plugin = _Together()
@@ -56,10 +49,10 @@ async def test_binds_that_were_held_are_checked_and_written_in_turns(world):
     pods = [f"p{number}" for number in range(40)]
     here.pods(*pods)
     binds = [here.start(name) for name in pods]
-    await until(lambda: plugin.asked >= len(pods))
+    await patience.arrives(lambda: plugin.asked >= len(pods))
     plugin.open = True
     here.binder.waiting.wake(["all"])
-    await until(lambda: under_way == 16)
+    await patience.arrives(lambda: under_way == 16)
     # Those that wait for their turn find their check fresh, however long the others take.
     await here.clock.advance(4.0)
     gate.set()
@@ -84,13 +77,13 @@ async def test_a_bind_whose_turn_comes_too_late_waits_again(world):
     pods = [f"p{number}" for number in range(20)]
     here.pods(*pods)
     binds = [here.start(name) for name in pods]
-    await until(lambda: plugin.asked >= len(pods))
+    await patience.arrives(lambda: plugin.asked >= len(pods))
     plugin.open = True
     here.binder.waiting.wake(["all"])
-    await until(lambda: under_way == 16)
+    await patience.arrives(lambda: under_way == 16)
     plugin.open, before = False, plugin.asked
     gate.set()
-    await until(lambda: plugin.asked >= before + 8)
+    await patience.arrives(lambda: plugin.asked >= before + 8)
     assert len(here.server.bound) == 16
     plugin.open = True
     here.binder.waiting.wake(["all"])
@@ -103,7 +96,7 @@ async def test_of_many_held_binds_each_is_asked_about_less_often(world):
     pods = [f"p{number}" for number in range(300)]
     here.pods(*pods)
     binds = [here.start(name) for name in pods]
-    await until(lambda: plugin.asked >= len(pods))
+    await patience.arrives(lambda: plugin.asked >= len(pods))
     for _ in range(9):
         await here.clock.advance(1.0)
     assert plugin.asked <= 4 * len(pods)

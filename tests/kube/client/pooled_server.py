@@ -57,9 +57,7 @@ class Server:
         writer.close()
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(patience.SECONDS):
-            while not condition():  # noqa: ASYNC110 - sockets announce nothing to a test
-                await asyncio.sleep(0.002)
+        await patience.arrives(condition)
 
 
 @contextlib.asynccontextmanager

@@ -1,6 +1,5 @@
 """Pods are evicted through the API: within budgets, at a limited rate, never twice."""
 
-import asyncio
 import errno
 import time
 
@@ -60,10 +59,7 @@ class Bench:
         return [(answer.outcome, answer.eviction.name) for answer in self.answers]
 
     async def until(self, condition):
-        end = time.monotonic() + patience.SECONDS
-        while not condition():
-            assert time.monotonic() < end, self.outcomes()
-            await asyncio.sleep(0.002)
+        await patience.arrives(condition, self.outcomes)
 
     def events(self):
         return [
