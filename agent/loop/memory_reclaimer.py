@@ -60,6 +60,7 @@ class Reclaimer:
 
     async def step(self) -> None:
         """Look once; one group after the other, so that the disk is not flooded."""
+        self.problem = None
         picture, arranged = self._loop.picture, self._loop.layout
         if picture is None or arranged is None or STRATEGY not in self._loop.decisions:
             self._pauses, self._told = {}, frozenset()
@@ -100,7 +101,6 @@ class Reclaimer:
             if not os.access(arranged.path(cgroup_layout.File.MEMORY_RECLAIM, group), os.W_OK):
                 self.problem = "the kernel has no memory.reclaim, or its files cannot be written"
                 continue
-            self.problem = None
             path = arranged.path(cgroup_layout.File.MEMORY_CURRENT, group)
             try:
                 current = int(files.read(path))

@@ -124,6 +124,22 @@ async def test_a_figure_that_cannot_be_read_is_named(bench):
     await bench.reclaimer.step()
     assert "memory.current" in bench.reclaimer.problem
     assert (bench.asked(), bench.told) == ("", [])
+    bench.write(current=1)
+    await bench.reclaimer.step()
+    assert bench.reclaimer.problem is None
+
+
+async def test_a_container_without_a_problem_does_not_hide_that_of_another_one(bench, placed):
+    limits = {names.BATCH_MEMORY: "1000Mi"}
+    one, other = (placed(name, quality="BE", limits=limits) for name in ("job", "later"))
+    bench.loop.picture = state.NodeState(at=0, pods=(one, other))
+    later = bench.group.parent.parent / "later" / "app"
+    later.mkdir(parents=True)
+    for name, text in (("current", "1"), ("pressure", CALM), ("reclaim", "")):
+        (later / f"memory.{name}").write_text(text)
+    bench.write(current="much")
+    await bench.reclaimer.step()
+    assert "job/app/memory.current" in bench.reclaimer.problem
 
 
 async def test_a_failure_is_named_and_the_group_left_alone(bench):
