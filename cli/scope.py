@@ -93,6 +93,7 @@ async def named(
         try:
             items = (await kube.list(resource, place, labels=scope.text)).items
         except (errors.NotFound, errors.Forbidden):
+            # The caller reads the objects as well, and says why none is shown.
             continue
         for raw in items:
             metadata = reading.either({}, facts.section, raw, "metadata")

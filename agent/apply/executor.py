@@ -310,6 +310,7 @@ class Executor:
         effect = self._knobs.side_effect(write.role)
         if effect is None:
             return
+        # What is gone has no value that somebody else could change.
         with contextlib.suppress(files.ReadingError):
             self._quarrels.written[effect[0], write.group] = self._knobs.read(
                 effect[0], write.group

@@ -154,6 +154,7 @@ class Cookies:
     def _living(self, name: str) -> int:
         """Return a process that still has the cookie of a name, 0 for none."""
         for pid in self._givers.get(name, ()):
+            # A process that has ended has none.
             with contextlib.suppress(OSError):
                 if self._processes.kernel.cookie(pid) == self._named[name]:
                     return pid

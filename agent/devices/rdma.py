@@ -86,6 +86,7 @@ def _functions(folder: str) -> Iterator[str]:
             try:
                 bus = os.path.basename(os.readlink(f"{folder}/{name}"))  # noqa: PTH115, PTH119 - texts
             except OSError:
+                # The number of virtual functions has just been changed.
                 continue
             if pci.ADDRESS.fullmatch(bus):
                 yield bus

@@ -104,6 +104,8 @@ async def rows(kube: clients.Client, chosen: argparse.Namespace) -> list[Row]:
     if chosen.what == "nodes":
         named = await scope.named(kube, asked, resources.NODES)
         return [_node(row) for row in picture.nodes if named is None or ("", row.name) in named]
+    for sentence in overview.hidden(picture):
+        terminal.warn(f"koord top: {sentence}")
     named = await scope.named(kube, asked, *resources.QUOTA_RESOURCES)
     return [
         row

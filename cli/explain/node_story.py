@@ -183,7 +183,7 @@ def _load(facts: Facts) -> stories.Chapter:
         try:
             used = quantity.amount(name, usage.get(name, 0))
         except quantity.QuantityError:
-            continue
+            continue  # The agent wrote no amount; the story of load goes without it.
         share = f" ({100 * used / total:.0f} %)" if total else ""
         text = f"{wording.amount(name, used)} of {wording.named(name, total)} are in use{share}"
         more = int(expected.get(name, 0))

@@ -144,7 +144,7 @@ def _points(row: _Row) -> list[tuple[float, float]]:
         try:
             value = float(text)
         except ValueError:
-            continue
+            continue  # No number is no figure, as NaN is none.
         if _is_figure(value):
             found.append((at, value))
     return found

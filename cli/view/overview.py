@@ -75,6 +75,8 @@ class Picture:
     """What agents did on the latest day, by the daily sums of the manager."""
     unreadable: tuple[str, ...] = ()
     """Objects of an unexpected shape, which are left out."""
+    forbidden: tuple[str, ...] = ()
+    """What is not shown because the user may not read it."""
 
 
 class Maps(NamedTuple):
@@ -241,6 +243,12 @@ def cores(milli: int) -> str:
 def gibibytes(amount: int) -> str:
     """Write bytes as GiB with one digit."""
     return f"{amount / 2**30:.1f}Gi"
+
+
+def hidden(picture: Picture) -> Iterator[str]:
+    """Yield a sentence that names what the user may not read; none where nothing is hidden."""
+    if picture.forbidden:
+        yield f"not shown, because you may not read it: {', '.join(picture.forbidden)}"
 
 
 def as_json(picture: Picture) -> dict[str, Any]:

@@ -27,18 +27,20 @@ async def read(kube: clients.Client, namespace: str = names.NAMESPACE) -> overvi
     pods = await kube.list(resources.PODS)
     metrics = await kube.list(resources.NODE_METRICS)
     odd: list[str] = []
+    forbidden: list[str] = []
     taken = overview.take(
         list(each(nodes.items, core.Node, odd)),
         list(each(pods.items, core.Pod, odd)),
         {reading.either("", facts.name, raw): read_metric(raw) for raw in metrics.items},
         overview.Maps(
-            await _data(kube, names.CONFIG_MAP_SWITCHES, namespace),
-            await _data(kube, names.CONFIG_MAP_SCHEDULER, namespace),
-            await _data(kube, names.CONFIG_MAP_REPORT, namespace),
+            await _data(kube, names.CONFIG_MAP_SWITCHES, namespace, forbidden),
+            await _data(kube, names.CONFIG_MAP_SCHEDULER, namespace, forbidden),
+            await _data(kube, names.CONFIG_MAP_REPORT, namespace, forbidden),
         ),
         odd,
     )
-    quotas = [await _quotas(kube, resource) for resource in resources.QUOTA_RESOURCES]
+    quotas = [await _quotas(kube, one, forbidden) for one in resources.QUOTA_RESOURCES]
+    taken = dataclasses.replace(taken, forbidden=tuple(forbidden))
     if not any(quotas):
         return taken
     found = dict(zip((one.review_name() for one in resources.QUOTA_RESOURCES), quotas, strict=True))
@@ -47,11 +49,16 @@ async def read(kube: clients.Client, namespace: str = names.NAMESPACE) -> overvi
     return dataclasses.replace(taken, quotas=table.rows(cluster.build(snapshot)))
 
 
-async def _quotas(kube: clients.Client, resource: resources.Resource) -> tuple[dict[str, Any], ...]:
-    """Read the quotas of a group; one that is not installed or not readable has none."""
+async def _quotas(
+    kube: clients.Client, resource: resources.Resource, forbidden: list[str]
+) -> tuple[dict[str, Any], ...]:
+    """Read the quotas of a group; one that is not installed has none."""
     try:
         return tuple((await kube.list(resource)).items)
-    except (errors.NotFound, errors.Forbidden):
+    except errors.NotFound:
+        return ()
+    except errors.Forbidden:
+        forbidden.append(resource.review_name())
         return ()
 
 
@@ -66,11 +73,16 @@ def each(items: Iterable[facts.Raw], kind: type[S], odd: list[str]) -> Iterator[
             odd.append(f"{kind.__name__} {named}")
 
 
-async def _data(kube: clients.Client, name: str, namespace: str) -> dict[str, str]:
-    """Read a configuration map; who may not read it is shown nothing of it."""
+async def _data(
+    kube: clients.Client, name: str, namespace: str, forbidden: list[str]
+) -> dict[str, str]:
+    """Read a configuration map; one that does not exist is empty."""
     try:
         found = await kube.get(resources.CONFIG_MAPS, name, namespace)
-    except (errors.NotFound, errors.Forbidden):
+    except errors.NotFound:
+        return {}
+    except errors.Forbidden:
+        forbidden.append(f"ConfigMap {name}")
         return {}
     return dict(found.get("data") or {})
 

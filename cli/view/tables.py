@@ -82,7 +82,9 @@ def render(shown: overview.Picture, title: str) -> console.Group:
         pending.add_row(*map(cells.cell, (waiting.key, waiting.asks, waiting.reason)))
     if len(shown.pending) > MOST_PENDING:
         pending.add_row(f"and {len(shown.pending) - MOST_PENDING} more", "", "")
-    odd = [cells.cell(sentence, "red") for sentence in _unreadable(shown)]
+    odd = [
+        cells.cell(sentence, "red") for sentence in (*_unreadable(shown), *overview.hidden(shown))
+    ]
     switched = [cells.cell(f"switch: {sentence}", "yellow") for sentence in shown.switched]
     said = [cells.cell(f"plug-ins: {sentence}", "yellow") for sentence in shown.configured]
     quotas = [cells.cell(line) for line in _quotas(shown)]
@@ -95,6 +97,7 @@ def lines(shown: overview.Picture, *, wide: bool = False) -> Iterator[str]:
     yield from (f"switch: {sentence}" for sentence in shown.switched)
     yield from (f"plug-ins: {sentence}" for sentence in shown.configured)
     yield from _unreadable(shown)
+    yield from overview.hidden(shown)
     rows = (
         (row.name, overview.cores(row.cpu.capacity), *_cells(row), *_more_cells(row))
         for row in shown.nodes

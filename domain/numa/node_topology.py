@@ -176,6 +176,7 @@ def _reserved(notes: Mapping[str, Any], manager: _Manager) -> int:
         try:
             mask |= cpu_topology.mask_of(cpulists.parse(text))
         except cpulists.CpuListError:
+            # One list that cannot be read must not free the CPUs of all others.
             continue
     return mask
 
@@ -215,5 +216,6 @@ def _allocatable(resources: Iterable[Any]) -> dict[str, int]:
             name = str(one["name"])
             amounts[name] = min(max(0, quantity.amount(name, one["allocatable"])), _LARGEST_AMOUNT)
         except (LookupError, TypeError, ValueError, ArithmeticError):
+            # One resource that cannot be read must not hide all others.
             continue
     return amounts

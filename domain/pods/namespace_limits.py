@@ -61,6 +61,7 @@ def _defaults(item: Mapping[str, Any]) -> Iterator[Default]:
                 try:
                     yield Default(part, name, quantity.milli(value))
                 except quantity.QuantityError:
+                    # The API server stores no such LimitRange, so none applies it.
                     continue
 
 

@@ -376,7 +376,7 @@ def _beside(node: projections.Node) -> tuple[int, ...]:
             read = payloads.ORIGIN_ALLOCATABLE.read(node.annotations)
             origin |= {} if read is None else quantity.amounts(read.resources)
         except ValueError:
-            pass
+            pass  # As if there were none: the next write replaces it.
     return tuple(part.get(name, 0) for part in (origin, taken) for name in names.BATCH_RESOURCES)
 
 

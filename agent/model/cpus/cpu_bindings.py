@@ -160,6 +160,7 @@ def bound_at(pod: core.Pod) -> float:
             if moment:
                 return durations.timestamp(moment)
         except ValueError:
+            # The next moment is nearly as good.
             continue
     return _NEVER
 

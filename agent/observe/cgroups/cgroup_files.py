@@ -248,6 +248,7 @@ class Cgroups:
             try:
                 groups.append(state.Group(path, depth, self._cpus(cgroup_layout.File.CPUSET, path)))
             except files.VanishedError:
+                # It has gone since its folder was listed.
                 continue
         if not groups or groups[0].depth:
             quota = self._quota(root)

@@ -155,6 +155,7 @@ class Performance:
                 try:
                     counts = [self._kernel.read(pair) for pair in counting.pairs]
                 except OSError:
+                    # The cgroup is gone, or other users of the counters left no turn to these.
                     continue
                 finally:
                     self._end(key)

@@ -93,6 +93,7 @@ class Coldness:
             try:
                 found = self._reader.cold(sight.layout, sight.kept, spot.group, sight.at)
             except files.ReadingError:
+                # The node itself could be read: this cgroup is gone.
                 continue
             if found is not None:
                 sight.add(spot.key, "cold", found)

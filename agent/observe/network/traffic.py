@@ -119,6 +119,7 @@ def of_pod(sight: collectors.Sight, pod: state.PodState) -> Counts | None:
             # Not kept open: that would keep the network of a pod that is gone.
             data = files.read(f"{sight.layout.proc}/{process[0].decode('ascii')}/net/dev")
         except (files.ReadingError, UnicodeDecodeError):
+            # This container has just ended; its siblings share its network.
             continue
         return total(counts for name, counts in interfaces(data).items() if name != "lo")
     return None
