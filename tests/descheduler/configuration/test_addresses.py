@@ -23,7 +23,7 @@ def test_what_is_missing_is_filled_in(text, found):
 
 
 @pytest.mark.parametrize(
-    "text", ["localhost", "a:65536", "a:-1", "a b:1", "a:1:x", "999.1.1.1.:1x"]
+    "text", ["localhost", "a:65536", "a:-1", "a b:1", "a:1:x", "999.1.1.1.:1x", "[n1:80", "n1]:80"]
 )
 def test_everything_else_is_refused(text):
     with pytest.raises(ValueError, match=r"write host:port, such as 0\.0\.0\.0:10251"):

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from descheduler.migration.plan import facts
 from kube.client import errors
 from process.runtime import clock as clocks
+from tests import draws
 from tests.descheduler.migration import api_double, migrating_process
 from tests.descheduler.migration.api_double import JOBS, KEPT, PODS, Killed
 
-QUICK = hypothesis.settings(max_examples=40, stateful_step_count=40, deadline=None)
+QUICK = hypothesis.settings(max_examples=draws.at_least(100), stateful_step_count=40, deadline=None)
 NAMES = ("a", "b", "c")
 PASSED = {"descheduler.koordinator.sh/passed-arbitration": "true"}
 TOGETHER = {"koord.sh/migration-group": "g", "koord.sh/migration-group-size": "2"}
@@ -34,6 +35,8 @@ class Histories(stateful.RuleBasedStateMachine):
         self.api.on_evict = self._check_eviction
         self.api.on_patch = self._check_announcement
         self.made = 0
+        self.has_room = True
+        """Whether Reservations find a node once everything comes to rest."""
         self.aborted: set[str] = set()
         self.jobs_of: dict[str, int] = {}
         """How many jobs there were for a pod when it was evicted, by its uid."""
@@ -195,6 +198,10 @@ class Histories(stateful.RuleBasedStateMachine):
     def budget(self, refuses):
         self.api.refuses_evictions = refuses
 
+    @stateful.rule(has=st.booleans())
+    def room(self, has):
+        self.has_room = has
+
     @stateful.rule(seconds=st.sampled_from([1, 10, 60, 400]))
     def pass_time(self, seconds):
         self.clock.jump(seconds)
@@ -341,6 +348,8 @@ class Histories(stateful.RuleBasedStateMachine):
                     self.process.deliver()
                     self._tried(lambda name=name: self.process.reconcile(name), None)
             self.process.deliver()
+            for index in range(len(self.api.listed(KEPT)) if self.has_room else 0):
+                self.reservation(index, "place")
             self.live()
             self.process.deliver()
 

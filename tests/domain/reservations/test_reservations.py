@@ -1,7 +1,7 @@
 """Reservations: who may use them, what they keep, whether a pod fits, which one it takes."""
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from api import names
@@ -238,11 +238,16 @@ def test_the_lowest_order_is_taken_first_and_then_the_fullest():
 AMOUNTS = st.fixed_dictionaries({}, optional={"cpu": st.integers(0, 8), "gpu": st.integers(0, 4)})
 RESERVATIONS = st.lists(
     st.tuples(AMOUNTS, st.sampled_from(model.Policy), st.booleans(), st.lists(AMOUNTS, max_size=3)),
+    min_size=1,
     max_size=4,
 )
 
 
-@given(RESERVATIONS, AMOUNTS, AMOUNTS, AMOUNTS)
+TOTALS = st.fixed_dictionaries({"cpu": st.integers(8, 64), "gpu": st.integers(4, 32)})
+REQUESTS = st.fixed_dictionaries({"cpu": st.integers(1, 4)}, optional={"gpu": st.integers(0, 2)})
+
+
+@given(RESERVATIONS, TOTALS, AMOUNTS, REQUESTS)
 def test_no_amount_is_given_twice(drawn, total, plain, requests):
     """Whatever is placed: pods, and what reservations keep of others, stay within the node."""
     found, inside = [], dict(plain)
@@ -252,15 +257,16 @@ def test_no_amount_is_given_twice(drawn, total, plain, requests):
             one = one.with_owner(amounts)
             inside = resources.add(inside, amounts)
         found.append((one, mine))
-    matched = tuple(one for one, mine in found if mine)
-    others = tuple(one for one, mine in found if not mine)
+    # The first one is always for the pod.
+    matched = (found[0][0], *(one for one, mine in found[1:] if mine))
+    others = tuple(one for one, mine in found[1:] if not mine)
     before = fit.Room(total, inside, matched, others)
     wanted = matching.Asking(POD, requests)
     outcome = fit.judge(wanted, before)
     taken = choice.nominate(wanted, before)
     assert taken is None or taken in outcome.into
-    if not matched or not outcome.fits:
-        return
+    # Where too few of the drawn nodes have room, Hypothesis fails the test.
+    assume(outcome.fits)
     after = tuple(one.with_owner(requests) if one is taken else one for one in matched)
     left = fit.Room(total, resources.add(inside, requests), after, others).free()
     short_before = before.free()
