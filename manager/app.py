@@ -134,7 +134,7 @@ class _Watched:
     def work(
         self, tasks: supervise.Supervisor, writer: apply.Writer, reader: client.Client
     ) -> None:
-        """Start what works beside the controllers of nodes, as far as it is switched on."""
+        """Start the enabled tasks beside the controllers of nodes."""
         if (expiring := self._expiry) is not None:
             tasks.start("explanations", lambda: expiring.run(writer))
         tasks.start("profiles", lambda: self.profiles.run(writer, reader))

@@ -282,7 +282,7 @@ class Captures:
             self._parts.books.reservations.forget(claims.reservation(uid))
 
     async def sweep(self) -> None:
-        """Find out what became of writes that were never answered, for ever."""
+        """Resolve uncertain writes, which were never answered; runs forever."""
         while True:
             await self._parts.clock.sleep(SWEEP_SECONDS)
             await self.sweep_once()

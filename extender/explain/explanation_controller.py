@@ -86,7 +86,7 @@ class ExplanationController:
                 await self.once()
 
     async def once(self) -> None:
-        """Write what is due, as far as the rate allows: of each namespace something in turn."""
+        """Write what is due within the rate, taking namespaces in turn."""
         self._forget()
         now = self._parts.clock.now()
         for number, job in enumerate(fairness.in_turn(self._jobs())):

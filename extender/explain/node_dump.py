@@ -1,4 +1,4 @@
-"""The debug page that shows one node as the extender counts it, beside the same node built anew."""
+"""The debug page that shows one node as the extender counts it, beside the same node rebuilt."""
 
 from typing import Any
 

@@ -211,7 +211,7 @@ class View(msgspec.Struct, frozen=True):
         return self.several((row,))
 
     def several(self, chosen: Sequence[int], figures_of: Collection[str] | None = None) -> "View":
-        """Return the snapshot of some nodes, kept as they are now, with rows counted anew.
+        """Return the snapshot of some nodes, kept as they are now, with rows of their own.
 
         Plug-ins judge every row by itself, so they say of it what they would say among all.
         Figures are those of all plug-ins, or of some of them, which is cheaper.

@@ -196,7 +196,7 @@ class PlansInForce:
         parts.wake((one.group,))
 
     def give_up(self, one: rounds.Round, why: str, found: rounds.Look | None = None) -> None:
-        """Release every place that is kept, answer all that wait, and plan anew after a while."""
+        """Release every place that is kept, answer waiting binds, and plan again later."""
         parts = self._parts
         self.by_group.pop(one.group, None)
         fates = found.fates if found is not None else {}

@@ -91,7 +91,7 @@ class Renominations:
                 yield uid, is_left_out
 
     def tried(self, uid: str) -> None:
-        """Take in that a member is nominated anew."""
+        """Note that a member was nominated again."""
         before = self._tries.get(uid)
         count = before.count + 1 if before is not None else 1
         self._tries[uid] = _Tries(count, self._clock.now())

@@ -52,7 +52,7 @@ class Claims:
         return next((mode for mode in ordered if mode in modes), switches.Mode.ENFORCE)
 
     def claim(self, pod: records.PodRecord, one: in_flight.Preemption) -> None:
-        """Keep the place of a preemption in the ledger, and remember whom it waits for."""
+        """Nominate the preemptor in the ledger, and remember the victims it waits for."""
         # Of another process's record no more counts than a binding could have granted.
         granted, _ = allocations.read(
             self._parts.plugins.codecs, one.record.granted, pod.requirements

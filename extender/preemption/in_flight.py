@@ -122,7 +122,7 @@ class Preemptions:
         return self._budgets()
 
     def going(self, uid: str) -> frozenset[str]:
-        """Return who is about to leave already, as far as planning for one pod goes."""
+        """Return the victims in flight that count in planning for one pod."""
         return frozenset(
             victim
             for one in self._by_uid.values()

@@ -51,7 +51,7 @@ class Notices:
         self._say(pod.key, pod.uid, "Normal", reason, plan.sentence(pod.key.partition("/")[0]))
 
     def evicted(self, plan: planner.Plan, victim: views.Claim, result: str) -> None:
-        """Put on a victim for whom it left and why."""
+        """Record an event on a victim that says for which pod it was evicted, and why."""
         self._victims.labels(result).inc()
         if result != "evicted":
             return

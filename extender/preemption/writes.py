@@ -120,7 +120,7 @@ class Writes:
     async def evict(
         self, victim: views.Claim, window: Window, *, dry_run: bool = False
     ) -> tuple[Evicted, str]:
-        """Evict a pod, this very one; return what became of it and why not."""
+        """Evict exactly this pod; return the outcome, and the reason of a refusal."""
         pod = victim.pod
         try:
             await self._client.evict(

@@ -83,7 +83,7 @@ class Judgements:
         self._listed += len(wanted.requests)
 
     def of(self, plugins: pipeline.Pipeline) -> "Judgements":
-        """Return what these plug-ins have found; others begin anew."""
+        """Return what these plug-ins have found; other ones start over."""
         if self._by is None or self._by.filters is not plugins.filters:
             self._clear()
             self._by = dataclasses.replace(plugins)

@@ -180,7 +180,7 @@ class Requeuer:
             looks = self._looks()
 
     async def once(self) -> None:
-        """Wake who fits now, as far as the rate allows."""
+        """Requeue the pods that fit now, within the rate."""
         parts = self._parts
         if not len(parts.waiting):
             # While the cluster is being listed, looking at it would compute all of it in one go.

@@ -224,7 +224,7 @@ class UnschedulablePods:
         return self._note(waiter, dataclasses.replace(waiter, fits_since=since))
 
     def woken(self, waiter: UnschedulablePod, now: float) -> None:
-        """Note that a pod was woken, unless it was tried meanwhile."""
+        """Note that a pod was requeued, unless it was retried in between."""
         self._note(waiter, dataclasses.replace(waiter, woken_at=now, wakings=waiter.wakings + 1))
 
     def _note(self, before: UnschedulablePod, after: UnschedulablePod) -> UnschedulablePod:
@@ -243,7 +243,7 @@ class UnschedulablePods:
             self._preemptors.pop(key)
 
     def preempts(self, key: str, preemptor: Preemptor) -> None:
-        """Take in who is to leave so that a pod fits."""
+        """Note the victims that have to terminate so that a pod fits."""
         self._preemptors.push(key, namespace_of(key), preemptor)
 
 

@@ -81,7 +81,7 @@ _NODES_PER_PERCENT: Final = 125
 
 
 def looks_at(scoring: Scoring | None, nodes: int) -> int | None:
-    """Return at how many of so many nodes kube-scheduler looks at least, None where at all.
+    """Return how many of so many nodes kube-scheduler samples at least, None where all.
 
     It stops once it has found so many that fit. What is not known of it counts as its default.
     """

@@ -180,7 +180,7 @@ class ScoringState:
             self._end_shadow(uid)
 
     def end_shadow(self, uid: str) -> None:
-        """Count a pod no more that was sent to a node and is being placed anew."""
+        """Stop counting a pod that was sent to a node and is being scheduled again."""
         self._end_shadow(uid)
 
     def _end_shadow(self, uid: str) -> None:

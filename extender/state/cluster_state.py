@@ -145,7 +145,7 @@ class ClusterState:
         return other
 
     def rebuilt(self) -> "ClusterState":
-        """Return a state built anew from the same objects."""
+        """Return a state rebuilt from the same objects."""
         history = (*self._table.history(self._table.present()), *self._objects.values())
         return _filled(ClusterState(self._trackers, self._resources), self._lending, history)
 

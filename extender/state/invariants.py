@@ -35,7 +35,7 @@ def misplaced(books: ledger.Ledger, truth: Iterable[records.PodRecord]) -> list[
 
 
 def drifted(cluster: cluster_state.ClusterState) -> list[str]:
-    """I3: name nodes whose figures differ from those of a picture built anew."""
+    """I3: name nodes whose figures differ from those of a rebuilt snapshot."""
     fresh = cluster.rebuilt()
     present, wanted = cluster.fingerprint(), fresh.fingerprint()
     return [

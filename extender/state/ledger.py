@@ -231,7 +231,7 @@ class Ledger:
         self._assumed[pod.uid] = Assumption(claim, made_at, changes=tuple(changes))
 
     def forget(self, uid: str) -> None:
-        """Take an assumption back; nothing happens if the watch has confirmed it meanwhile."""
+        """Take an assumption back; nothing happens if the watch has already confirmed it."""
         assumed = self._assumed.pop(uid, None)
         if assumed is None:
             return
@@ -248,7 +248,7 @@ class Ledger:
             self._assumed[uid] = msgspec.structs.replace(assumed, uncertain=True)
 
     def renew(self, uid: str, made_at: float) -> None:
-        """Let an assumption that was found written wait for its echo anew."""
+        """Let an assumption that was found written wait for its echo again."""
         assumed = self._assumed.get(uid)
         if assumed is not None:
             self._assumed[uid] = msgspec.structs.replace(assumed, made_at=made_at, uncertain=False)

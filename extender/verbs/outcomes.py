@@ -55,7 +55,7 @@ class Outcomes:
         return pod_truth.Truth(known, str(version))
 
     async def settle(self, assumed: ledger.Assumption) -> pod_truth.Truth:
-        """Find out what became of a write, then keep what was written or release its place."""
+        """Resolve an uncertain write: keep what was written, or release its place."""
         truth = await self._outcome(assumed)
         self._conclude(assumed, truth)
         return truth
@@ -91,7 +91,7 @@ class Outcomes:
     # -- assumptions that the watch has not confirmed ----------------------------------------
 
     async def sweep(self) -> None:
-        """Find out what became of what has waited too long for its echo, for ever."""
+        """Resolve assumptions that have waited too long for their echo; runs forever."""
         while True:
             await self._parts.clock.sleep(SWEEP_SECONDS)
             await self.sweep_once()

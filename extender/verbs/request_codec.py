@@ -122,7 +122,7 @@ class Reader:
         return self.projector.requirements(pod), self.projector.traits(pod)
 
     def candidates(self, text: bytes, view: views.View) -> Candidates:
-        """Return who is asked about, looked up in the live picture."""
+        """Return the candidate nodes of a call, looked up in the live snapshot."""
         if self._asked is not None and self._asked[:2] == (text, view.members):
             return self._asked[2]
         if text == b"null":

@@ -65,7 +65,7 @@ class Registrations:
         self._standing = reach.Standing()
 
     async def reconcile(self, key: str) -> controller.Outcome:
-        """Probe, and bring both configurations about."""
+        """Probe the webhook, and reconcile both configurations."""
         await self._probe(key)
         period = self._rules.period_seconds
         done: list[controller.Outcome] = []

@@ -45,7 +45,7 @@ class ProfileStatus:
         return await self.writer.carry_out(plan)
 
     def judged_anew(self, change: store.Change[status_plan.ProfileObject]) -> Iterable[str]:
-        """Return whom a changed profile concerns: itself, and those that come before it."""
+        """Return the profiles that a changed one concerns: itself, and those before it."""
         before, after = change.old, change.new
         same = before is not None and after is not None and before.profile == after.profile
         return [change.key] if same else [key for key in self._names() if key <= change.key]

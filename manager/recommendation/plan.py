@@ -65,7 +65,7 @@ Judged = conditions.Condition[str]
 
 
 def target(raw: Mapping[str, Any]) -> analysis.Target:
-    """Return whom a recommendation is about; raises ValueError where that cannot be told."""
+    """Return the workload or pods of a Recommendation; raises ValueError where it names none."""
     found = base.read(analysis.Recommendation, {**raw, "status": {}}).spec.target
     if found.pod_selector is not None and found.type == "podSelector":
         selectors.matches(found.pod_selector, {})

@@ -61,7 +61,7 @@ class Step(NamedTuple):
 
 
 def attempts_of(found: objects.ReservationObject, before: Attempts | None) -> Attempts:
-    """Return what counts of earlier attempts: a Reservation that was changed begins anew."""
+    """Return the attempts that count: a Reservation whose spec has changed starts over."""
     if before is not None and before[:2] == (found.uid, found.generation):
         return before
     return Attempts(found.uid, found.generation)

@@ -31,7 +31,7 @@ class LeaseHolder:
 
     @property
     def is_there(self) -> bool:
-        """Whether somebody renews the Lease."""
+        """Whether the Lease has a holder that renews it."""
         return self._clock.monotonic() < self._until
 
     def watch(self, watched: informer_set.InformerSet, namespace: str, lease: str) -> None:

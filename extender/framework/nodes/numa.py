@@ -208,14 +208,14 @@ class Trials:
         self.forget()
 
     def forget(self) -> None:
-        """Try everything anew."""
+        """Forget every result, so that all trials are repeated."""
         self.results = row_memo.RowMemo()
         self.classes = node_classes.NodeClasses()
         self.refusals: list[cycle.Refusal] = []
         self._numbers: dict[cycle.Refusal, int] = {}
 
     def make_room(self) -> None:
-        """Start anew where refusals of too many kinds, such as of resources, are known."""
+        """Start over where refusals of too many kinds, such as of resources, are known."""
         if len(self.refusals) >= _MOST_REFUSALS:
             self.forget()
 

@@ -143,7 +143,7 @@ class MemberClass:
             self._stale.add(row)
 
     def reopen(self, view: views.View) -> None:
-        """Let nodes that have changed take members again, and score them anew."""
+        """Let nodes that have changed take members again, and score them again."""
         rows = (view.rows.get(name, -1) for name in self.late)
         changed = [row for row in rows if row in self._places]
         self.late.clear()
@@ -159,7 +159,7 @@ class MemberClass:
         return row in self._stale
 
     def rescore(self, asked: pipeline.Cycle, view: views.View, row: int) -> None:
-        """Compute the numbers of one node anew."""
+        """Recompute the numbers of one node."""
         place = self._places.get(row)
         if place is None or not self._open[place]:
             return

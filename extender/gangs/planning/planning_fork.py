@@ -224,7 +224,7 @@ class PlanningFork:
                 self._sorts.changed(held.node)
 
     def forget_sorts(self) -> None:
-        """Judge every sort anew: what refuses all nodes may be over without any node changing."""
+        """Forget every judged sort: what refuses all nodes may end without any node changing."""
         self._sorts = planner.Sorts()
 
 

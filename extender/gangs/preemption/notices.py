@@ -42,7 +42,7 @@ def sentence(why: Why, found: search.Victims, namespace: str = "") -> str:
 
 
 def document(found: search.Victims | search.NoVictims) -> dict[str, Any]:
-    """Return whom a preemption would evict, as a document."""
+    """Return the victims of a preemption, as a document."""
     if isinstance(found, search.NoVictims):
         return {"victims": [], "sentence": found.reason}
     return {
@@ -90,7 +90,7 @@ class Notices:
         self._say(why.lead, "Normal", reason, sentence(why, found, why.lead.namespace))
 
     def evicted(self, why: Why, victim: views.Claim, result: str) -> None:
-        """Put on a victim for whom it left and why."""
+        """Record an event on a victim that says for which pod it was evicted, and why."""
         self._victims.labels(result).inc()
         if result != "evicted":
             return

@@ -83,7 +83,7 @@ class GangPreemptor:
         return self._parts.mode()
 
     def waiting(self) -> Collection[str]:
-        """Return the groups for which pods are leaving: they are not planned meanwhile."""
+        """Return the groups whose victims are terminating; until then they are not planned."""
         return {group for group, one in self.underway.items() if not one.settled}
 
     # -- what is under way -------------------------------------------------------------------

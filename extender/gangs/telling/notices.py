@@ -61,7 +61,7 @@ class Notices:
         ).set_function(lambda: float(len(in_force)))
 
     def count(self, result: str) -> None:
-        """Count what became of a plan."""
+        """Count the outcome of a plan."""
         self._results.labels(result).inc()
 
     def planned(self, seconds: float) -> None:
@@ -74,7 +74,7 @@ class Notices:
         self._seconds.observe(max(0.0, seconds))
 
     def renominated(self, members: int) -> None:
-        """Take in that so many members are nominated anew."""
+        """Count members that were nominated again."""
         self._renominated.inc(members)
 
     def moved(self, members: int) -> None:

@@ -86,7 +86,7 @@ class ElasticQuota:
     def diagnose(
         self, prepared: tracker.Asked, view: views.View, row: int, now: float
     ) -> verdicts.Diagnosis:
-        """Return the sum, who borrows meanwhile, and what would help."""
+        """Return the arithmetic of the refusal, the borrowers, and what would help."""
         del row, now
         return self.diagnose_pod(prepared, view)
 

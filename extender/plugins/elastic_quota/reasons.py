@@ -34,7 +34,7 @@ def share(short: model.Shortage) -> float:
 
 
 def diagnosis(forest: forests.Forest, short: model.Shortage) -> verdicts.Diagnosis:
-    """Return the sum behind a shortage, who borrows meanwhile, and what would help."""
+    """Return the arithmetic behind a shortage, the borrowers, and what would help."""
     chosen = short.exceeded[:_MOST_RESOURCES]
     clauses = [_sum(forest, short, name) for name in chosen]
     left = len(short.exceeded) - len(chosen)

@@ -63,7 +63,7 @@ class Sessions:
         self._viewer = questions.viewer(viewer) if viewer else None
 
     async def of(self, request: web.Request) -> Session:
-        """Return who asks; an AccessError where nobody can be told."""
+        """Return the authenticated user; an AccessError where there is none."""
         try:
             token = bearer.token(request.headers.get("Authorization"))
         except bearer.BearerError as error:

@@ -19,7 +19,7 @@ Row = dict[str, Any]
 
 
 def rows(forest: forests.Forest) -> list[Row]:
-    """Return every quota, parents before children, with whom it may be shown by."""
+    """Return every quota, parents before children, with the namespace and kind that show it."""
     found = standings.standings(forest)
     return [
         _row(forest, name, depth, found[name])

@@ -23,7 +23,7 @@ class Settings:
 def check(
     asked: review.Review, settings: Settings, nodes: Callable[[], Mapping[str, Labels]]
 ) -> review.Decision:
-    """Judge what a configuration map says anew; other configuration maps pass unread."""
+    """Check the changed keys of the ConfigMap of cluster settings; other ConfigMaps pass unread."""
     metadata = review.section(asked.object, "metadata")
     name = asked.name or metadata.get("name")
     if (asked.namespace, name) != (settings.namespace, settings.name):

@@ -26,7 +26,7 @@ def is_meant(asked: review.Review, settings: Settings) -> bool:
 
 
 def check(asked: review.Review, settings: Settings) -> review.Decision:
-    """Judge a configuration that is written anew; other configuration maps pass unread."""
+    """Check a scheduler configuration that changes; other ConfigMaps pass unread."""
     if not is_meant(asked, settings):
         return review.Decision()
     data = _texts(asked.object)
