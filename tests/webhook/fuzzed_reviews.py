@@ -6,7 +6,6 @@ import json
 import os
 import pathlib
 
-import pytest
 import yaml
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -16,7 +15,6 @@ from api.koordinator.settings import configuration
 from tests.planes import admissions
 from webhook import registry
 
-pytestmark = pytest.mark.timeout(max(120, int(os.environ.get("KOORD_FUZZ", "0")) // 10))
 CASES = int(os.environ.get("KOORD_FUZZ", "1000"))
 SHARES = {"objects": 0.6, "profiles": 0.15, "settings": 0.07, "scheduler": 0.03, "texts": 0.15}
 MANIFESTS = pathlib.Path(__file__).parent.parent / "manifests"
@@ -32,8 +30,6 @@ def share(name):
         suppress_health_check=list(HealthCheck),
     )
 
-
-# --- what is sent -------------------------------------------------------------------------------
 
 ROUTES = {path: route for path, route in registry.ROUTES.items() if route.kinds}
 NODE = {

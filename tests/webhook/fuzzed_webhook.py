@@ -6,11 +6,9 @@ import collections
 import contextlib
 import dataclasses
 import json
-import os
 import time
 
 import jsonpatch
-import pytest
 from aiohttp import web
 
 from api.kubernetes.webhooks import admission
@@ -24,11 +22,8 @@ from tests.webhook.fuzzed_reviews import CONFIG
 from webhook import conversion, gates, handlers, review
 from webhook import settings as webhook_settings
 
-pytestmark = pytest.mark.timeout(max(120, int(os.environ.get("KOORD_FUZZ", "0")) // 10))
 MOST_SECONDS, MOST_MEBIBYTES, PATIENCE = 2.0, 64.0, 60.0
 LIMIT = webhook_settings.ReviewServer().max_body_bytes
-# --- who answers --------------------------------------------------------------------------------
-
 EVERYTHING = frozenset(gates.DESCRIPTIONS) - {gates.SKIP_RESOURCES, gates.DISABLE_RECORD,
                                               gates.DISABLE_DEVICES}  # fmt: skip
 PICTURE = review.Picture(

@@ -7,8 +7,6 @@ from tests import builders
 from tests.webhook.reviewed_pods import PICTURE, asking, mutated, refused
 from webhook import gates, pods
 
-# --- quotas -------------------------------------------------------------------------------------
-
 PINNED = [
     {"key": "pool", "operator": "In", "values": ["t"]},
     {"key": "zone", "operator": "Exists"},

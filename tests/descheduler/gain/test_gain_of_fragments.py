@@ -13,8 +13,6 @@ from tests.descheduler import builders
 from tests.descheduler.gain import roomy_targets
 from tests.descheduler.gain.judged import NOW, judge, of, suggested
 
-# -- fragments -----------------------------------------------------------------------------------
-
 
 def imbalanced(pods):
     """Nodes of 10 cores and 10 GiB whose pods request `name: (node, cpu, memory in Gi)`."""
