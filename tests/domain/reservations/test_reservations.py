@@ -219,6 +219,13 @@ def test_reading_a_reservation():
         model.read(unreadable)
 
 
+def test_a_reservation_withholds_of_what_it_keeps_alone():
+    notes = {names.ANNOTATION_NODE_RESERVATION: '{"resources":{"cpu":"1","nvidia.com/gpu":"1"}}'}
+    found = model.read(raw(metadata={"annotations": notes}))
+    assert found.withheld == {"cpu": 1000}
+    assert model.read(raw()).withheld == {}
+
+
 @pytest.mark.parametrize("text", ["", "0", "-1", "x", "1" * 30, "9223372036854775808", "²"])
 def test_what_is_no_order(text):
     found = model.read(raw(metadata={"labels": {names.LABEL_RESERVATION_ORDER: text}}))
