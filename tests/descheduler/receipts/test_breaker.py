@@ -43,6 +43,11 @@ def test_a_profile_is_halted_when_less_than_its_share_has_paid():
     )
 
 
+def test_exactly_its_share_is_enough():
+    assert not run([V.PAID, V.NOT_PAID] * 3).is_halted(START + 6)
+    assert run([V.PAID, V.NOT_PAID] * 3 + [V.NOT_PAID]).is_halted(START + 7)
+
+
 def test_moves_without_figures_are_counted_without_them():
     found = breaker.NEW
     for number in range(5):
