@@ -341,34 +341,6 @@ def test_an_allocation_is_tried_only_where_columns_do_not_say_everything(cluster
     assert isinstance(cluster.pipeline, pipeline.Pipeline)
 
 
-def test_pods_go_where_gpus_stay_usable_for_the_others():
-    """Jobs of a whole A100 wait: a share goes to the GPU that is in use, or to another model."""
-    cluster = DeviceCluster(device_cluster.plugin(scoringStrategy={"type": "LeastFragmented"}))
-    for name, model in (("a", "A100"), ("b", "A100"), ("t", "T4")):
-        cluster.node(name)
-        marked = {names.LABEL_GPU_MODEL: model}
-        cluster.devices(device(name, gpu(0, labels=marked), gpu(1, labels=marked)))
-    selector = '{"gpu":{"selector":{"matchLabels":{"node.koordinator.sh/gpu-model":"A100"}}}}'
-    hint = {names.ANNOTATION_DEVICE_HINT: selector}
-    for number in range(9):
-        waits = cluster.pod(f"job-{number}", WHOLE, annotations=hint)
-        delta = deltas.ObjectDelta(views.UNSCHEDULED_POD, waits.uid, None, waits)
-        cluster.state.apply(delta)
-    assert cluster.refusal(waits, "t") == "Insufficient GPU Devices"
-    share = cluster.pod("share", {names.GPU: "30"})
-    scores = cluster.scores(share)
-    assert scores["t"] > scores["a"] == scores["b"]
-    cluster.bind(cluster.pod("first", {names.GPU: "30"}, annotations=hint), "b")
-    share = cluster.pod("second", {names.GPU: "30"}, annotations=hint)
-    scores = cluster.scores(share)
-    assert scores["b"] > scores["a"]
-    cluster.bind(share, "b")
-    assert cluster.minors("first") == cluster.minors("second")
-    plain = cluster.pod("plain", {"cpu": "1"})
-    assert cluster.refusal(plain, "a") == ""
-    assert set(cluster.scores(plain)) == {"a", "b", "t"}
-
-
 def test_the_page_in_the_shape_of_koordinator_lists_nodes_with_devices(cluster):
     cluster.node("bare")
     cluster.bind(cluster.pod("one", HALF))
