@@ -91,6 +91,13 @@ def test_a_suffix_is_appended_once_and_what_was_there_is_told():
     assert once(first, picture) == first
 
 
+def test_what_others_wrote_over_a_profile_is_treated_as_if_they_had_written_it_first():
+    picture = picture_of({"labelSuffixes": {"app": "-batch"}})
+    first = copy.deepcopy(once(a_pod({"app": "web"}), picture))
+    first["metadata"]["labels"]["app"] = "api"
+    assert once(first, picture)["metadata"]["labels"] == {"app": "api-batch"}
+
+
 def test_a_label_given_by_one_profile_does_not_let_another_select_later():
     picture = picture_of({"labels": {"app": "x"}}, {"selector": {"matchLabels": {"app": "x"}},
                                                      "labels": {"late": "yes"}})  # fmt: skip
@@ -106,6 +113,13 @@ def test_a_forged_record_keeps_no_profile_away():
     )
     picture = picture_of({"selector": {"matchLabels": {"team": "web"}}, "qosClass": "BE"})
     assert once(pod, picture)["metadata"]["labels"] == {"team": "web", names.LABEL_QOS: "BE"}
+
+
+def test_a_forged_record_is_not_what_a_suffix_is_appended_to():
+    forged = json.dumps({"profiles": {"p0": {"labels": {"app": ["other", "web"]}}}})
+    pod = a_pod({"app": "web"}, {names.ANNOTATION_PROFILES: "p0", names.ANNOTATION_CHANGES: forged})
+    made = once(pod, picture_of({"labelSuffixes": {"app": "-batch"}}))
+    assert made["metadata"]["labels"] == {"app": "web-batch"}
 
 
 def test_a_forged_record_changes_no_field():
