@@ -38,7 +38,10 @@ def test_turns_go_round_and_who_was_served_comes_last():
     assert list(slots) == ["b/1", "c/1", "a/1", "a/2", "a/3"]
 
 
-@given(some.lists(some.tuples(GROUPS, some.integers(0, 30), some.booleans())), some.integers(0, 12))
+@given(
+    some.lists(some.tuples(GROUPS, some.integers(0, 30), some.booleans()), min_size=12),
+    some.integers(0, 12),
+)
 def test_shares_hold_whatever_comes_and_goes(steps, most):
     """A group below an even share of the places never loses one, and is never refused one."""
     slots, present = fairness.Slots(most), {}

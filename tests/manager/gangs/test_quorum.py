@@ -1,10 +1,11 @@
 """When a gang counts as complete, and when as below its minimum."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manager.gangs import quorum
+from tests import draws
 from tests.manager.gangs import ganged
 
 LEAST = 3
@@ -117,19 +118,17 @@ def test_a_minimum_that_is_none_is_never_met_or_lost(least) -> None:
     made = ganged.objects.pod_group(raw)
     assert made is not None
     cluster = ganged.Cluster().put(*pods, made)
-    seen = cluster.book.observed("default/g")
-    if seen is not None:
-        assert not quorum.standing(seen).met
-        memory = quorum.followed(None, seen, 0.0)
-        assert not memory.lost(1e9)
-    else:
-        assert made.fault
+    assert made.fault
+    assert cluster.book.observed("default/g") is None
 
 
 KINDS = st.sampled_from([UP, DONE, LEAVES, WAITS, FAILED])
+# A gang that was never complete loses nothing: every other look or so finds it complete.
+LOOKS = st.just(list(WHOLE)) | st.lists(KINDS, min_size=1, max_size=5)
 
 
-@given(looks=st.lists(st.lists(KINDS, min_size=1, max_size=5), max_size=12))
+@settings(max_examples=draws.at_least(100))
+@given(looks=st.lists(LOOKS, max_size=12))
 def test_a_loss_is_never_claimed_without_cause(looks) -> None:
     """Whatever becomes of the pods: complete before, below the minimum now, and not gone."""
     memory, complete = None, False

@@ -119,7 +119,7 @@ def test_memory_is_taken_from_whoever_holds_most() -> None:
 
 
 @given(
-    arrivals=st.lists(st.tuples(st.integers(0, 40), st.booleans()), min_size=1, max_size=200),
+    arrivals=st.lists(st.tuples(st.integers(0, 40), st.booleans()), min_size=30, max_size=200),
     victim=st.integers(1, 8),
 )
 def test_one_attacker_never_costs_somebody_else_a_place(
