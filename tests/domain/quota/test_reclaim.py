@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as some
 
 from api.kubernetes import core
@@ -330,14 +330,26 @@ POD = some.builds(
 )
 
 
+DISPLACING = [
+    *(holds(f"b{n}", 12, "b", node=f"n{n}") for n in (1, 2)),
+    *(holds(f"c{n}", 12, "c", node=f"n{n}") for n in (1, 2)),
+    *(holds(f"f{n}", 16, "b", node=f"n{n}", preemptible=False) for n in (1, 2)),
+    *(holds("f3", 20, "b", node="n3", preemptible=False), holds("a3", 20, "a", node="n3")),
+]
+"""Overuse of b is enough in sum, and on no node: pods of c leave for the minimum of a as well."""
+
+
 @settings(max_examples=draws.at_least(150))
 @given(
     some.lists(POD, max_size=14, unique_by=lambda one: one.uid),
     some.integers(1, 40),
-    some.sampled_from((0, 20, 40)),
+    some.tuples(*map(some.sampled_from, ((0, 20, 60), (0, 10, 20), (0, 10, 20)))),
 )
+@example(DISPLACING, 20, (40, 10, 10))
 def test_a_plan_keeps_its_promises(holders, cpu, least):
-    quotas = [a_quota(name, {"cpu": least}, {"cpu": 100}) for name in "abc"]
+    quotas = [
+        a_quota(name, {"cpu": one}, {"cpu": 100}) for name, one in zip("abc", least, strict=True)
+    ]
     waiter, overdue = wants(cpu, "a"), frozenset("abc")
     sites = [site(name, 40) for name in ("n1", "n2", "n3")]
     found = planned(holders, waiter, sites, quotas, overdue=overdue)
