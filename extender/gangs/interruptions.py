@@ -29,8 +29,9 @@ class Interruptions:
         self._parts, self._plans, self._settings = parts, plans, settings
         self.recovered = False
         self.partial: dict[str, tuple[float, int]] = {}
-        """By group: when bound members are evicted, on the monotonic clock, unless more are bound than
-        so many by then."""
+        """By group: when bound members are evicted, on the monotonic clock, unless more are bound.
+
+        The number is how many were bound before."""
 
     async def recover(self, found: table.Table) -> None:
         """Keep the places of plans that an earlier life of this process has made."""

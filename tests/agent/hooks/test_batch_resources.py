@@ -267,6 +267,8 @@ def test_limits_of_a_container_are_not_read_once_for_each_sidecar(batch):
     pod = msgspec.structs.replace(
         pod, pod=msgspec.structs.replace(pod.pod, spec=spec), containers=tuple(states)
     )
-    found = values(batch_resources.reconcile(state.NodeState(at=0, pods=(pod,)), batch_resources.Rule()))
+    found = values(
+        batch_resources.reconcile(state.NodeState(at=0, pods=(pod,)), batch_resources.Rule())
+    )
     assert found[MEMORY, "a/s49"] == str(1 << 30)
     assert limits.reads <= 10 * len(sidecars)
