@@ -16,6 +16,7 @@ from domain.devices.requests import requests
 
 Amounts = requests.Amounts
 EMPTY: Final[Amounts] = types.MappingProxyType({})
+_NONE_HELD: Final[Mapping[int, Amounts]] = types.MappingProxyType({})
 NO_LABELS: Final[Mapping[str, str]] = types.MappingProxyType({})
 _LARGEST: Final = 1 << 48
 """Amounts beyond this are cut: no device has them, and sums must stay within 64 bits."""
@@ -29,13 +30,12 @@ _LARGEST_NUMA: Final = 63
 """NUMA node ids beyond this are not aligned either."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Function:
+class Function(msgspec.Struct, frozen=True, gc=False):
     """A virtual function of an adapter; its address identifies it."""
 
     minor: int
     bus_id: str
-    labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    labels: Mapping[str, str] = {}
     """Of the group that it belongs to."""
 
 
@@ -169,8 +169,7 @@ def _place(topology: devices.Topology | None) -> Place | None:
     return Place(numa, topology.pcie_id, topology.socket_id)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Granted:
+class Granted(msgspec.Struct, frozen=True, gc=False):
     """What one pod holds of one device."""
 
     minor: int
@@ -204,7 +203,7 @@ def left(whole: Allocation, parts: Iterable[Allocation]) -> Allocation:
 def _rest(
     one: Granted, held: Amounts, functions: frozenset[tuple[str, int, str]], kind: str
 ) -> Granted:
-    return dataclasses.replace(
+    return msgspec.structs.replace(
         one,
         amounts={name: max(0, value - held.get(name, 0)) for name, value in one.amounts.items()},
         functions=tuple(
@@ -215,11 +214,10 @@ def _rest(
     )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Uses:
+class Uses(msgspec.Struct, frozen=True, gc=False):
     """What pods hold of the devices of one node, whether these are still there or not."""
 
-    amounts: Mapping[str, Mapping[int, Amounts]] = dataclasses.field(default_factory=dict)
+    amounts: Mapping[str, Mapping[int, Amounts]] = {}
     """By type and minor."""
     functions: frozenset[tuple[str, int, str]] = frozenset()
     """Type, minor and address of every virtual function in use."""
@@ -239,15 +237,14 @@ class Uses:
         return cls(amounts, frozenset(functions))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class NodeDevices:
+class NodeDevices(msgspec.Struct, frozen=True, gc=False):
     """The devices of one node with what is free of them."""
 
     inventory: Inventory
-    uses: Uses = dataclasses.field(default_factory=Uses)
-    labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    uses: Uses = Uses()
+    labels: Mapping[str, str] = {}
     """Of the Node object."""
-    free: Mapping[str, Mapping[int, Amounts]] = dataclasses.field(default_factory=dict)
+    free: Mapping[str, Mapping[int, Amounts]] = {}
     """By type and minor, of the devices that are there; never below 0."""
 
     @classmethod
@@ -266,26 +263,24 @@ class NodeDevices:
     def plus(self, allocations: Iterable[Allocation]) -> "NodeDevices":
         """Return the node once pods hold this as well."""
         amounts, free = dict(self.uses.amounts), dict(self.free)
-        functions = set(self.uses.functions)
+        functions = self.uses.functions
         for allocation in allocations:
             for kind, granted in allocation.items():
                 if not granted:
                     continue
-                by_minor = amounts[kind] = dict(amounts.get(kind, {}))
-                left = dict(free.get(kind, {}))
+                amounts[kind] = by_minor = {**amounts.get(kind, _NONE_HELD)}
+                there = free.get(kind)
+                left = {**there} if there is not None else {}
                 for one in granted:
-                    held = dict(by_minor.get(one.minor, EMPTY))
-                    for name, value in one.amounts.items():
-                        held[name] = held.get(name, 0) + value
-                    by_minor[one.minor] = held
-                    if one.minor in left:
-                        total = self.inventory.devices[kind][one.minor].total
-                        left[one.minor] = free_of(total, held)
-                    functions |= {(kind, one.minor, f.bus_id) for f in one.functions}
-                if kind in free:
+                    minor = one.minor
+                    by_minor[minor] = held = together(by_minor.get(minor, EMPTY), one.amounts)
+                    if minor in left:
+                        left[minor] = free_of(self.inventory.devices[kind][minor].total, held)
+                    if one.functions:
+                        functions |= {(kind, minor, f.bus_id) for f in one.functions}
+                if there is not None:
                     free[kind] = left
-        uses = Uses(amounts, frozenset(functions))
-        return NodeDevices(self.inventory, uses, self.labels, free)
+        return NodeDevices(self.inventory, Uses(amounts, functions), self.labels, free)
 
     def used(self, kind: str) -> frozenset[int]:
         """Return the minors of which pods hold something."""
@@ -303,6 +298,13 @@ class NodeDevices:
                     if name in total and value > total[name]:
                         found.append((kind, minor, name, value, total[name]))
         return found
+
+
+def together(held: Amounts, more: Amounts) -> Amounts:
+    """Return what pods hold of one device once another one holds something of it."""
+    if not held:
+        return more
+    return {**held, **{name: held.get(name, 0) + value for name, value in more.items()}}
 
 
 def free_of(total: Amounts, used: Amounts) -> Amounts:

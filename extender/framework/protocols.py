@@ -149,8 +149,13 @@ class TrialScreen(Protocol):
 
     name: str
 
-    def needs_trial(self, prepared: Any, view: views.View, rows: verdicts.Rows) -> verdicts.Flags:
-        """Return for each candidate that passed its filter whether `allocate` may yet refuse it."""
+    def needs_trial(
+        self, prepared: Any, view: views.View, rows: verdicts.Rows
+    ) -> verdicts.Flags | None:
+        """Return for each candidate that passed its filter whether `allocate` may yet refuse it.
+
+        None: it refuses none of them.
+        """
 
 
 @runtime_checkable

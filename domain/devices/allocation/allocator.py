@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Collection, Mapping
 from typing import Final
 
+import msgspec
+
 from api import names
 from api.koordinator import devices
 from domain.devices import inventory
@@ -131,7 +133,7 @@ def _sliced(
     found = _scoped(step, pool, wanted)
     if isinstance(found, Refusal) or len(fitting) > 1:
         return found
-    return tuple(dataclasses.replace(one, template=fitting[0]) for one in found)
+    return tuple(msgspec.structs.replace(one, template=fitting[0]) for one in found)
 
 
 def _scoped(

@@ -8,6 +8,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import msgspec
+
 from domain.devices import inventory
 from domain.devices.allocation import allocator, candidates
 
@@ -34,10 +36,10 @@ def only(node: inventory.NodeDevices, kept: inventory.Allocation) -> inventory.N
         for kind, by_minor in node.free.items()
         if kind in amounts
     }
-    uses = dataclasses.replace(
+    uses = msgspec.structs.replace(
         node.uses, functions=node.uses.functions | _other_functions(node, kept)
     )
-    return dataclasses.replace(node, free={**node.free, **free}, uses=uses)
+    return msgspec.structs.replace(node, free={**node.free, **free}, uses=uses)
 
 
 def _other_functions(
@@ -134,7 +136,7 @@ def _without(node: inventory.NodeDevices, places: Sequence[Place]) -> inventory.
             minor: dict.fromkeys(amounts, 0) if minor in minors else amounts
             for minor, amounts in node.free[kind].items()
         }
-    return dataclasses.replace(node, free=free)
+    return msgspec.structs.replace(node, free=free)
 
 
 def _on(choice: candidates.Choice, node: inventory.NodeDevices) -> candidates.Choice:

@@ -1,6 +1,6 @@
 """GPU memory as bytes and as a share: what a pod asks for in one is recorded in both."""
 
-import dataclasses
+import msgspec
 
 from api import names
 from api.koordinator import devices
@@ -28,7 +28,7 @@ def completed(
 
 def _completed(kind: str, one: inventory.Granted, device: inventory.Device) -> inventory.Granted:
     amounts = _both(one.amounts, device.total) if kind == devices.GPU else one.amounts
-    return dataclasses.replace(one, amounts=amounts, id=device.id)
+    return msgspec.structs.replace(one, amounts=amounts, id=device.id)
 
 
 def _both(amounts: requests.Amounts, total: requests.Amounts) -> requests.Amounts:

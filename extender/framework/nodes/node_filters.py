@@ -45,11 +45,11 @@ def judge(
                 break
     if not is_aligned:
         return
-    left = (codes == 0).nonzero()[0]
-    trials = aligned.trials(asked, view, rows if left.size == rows.size else rows[left])
-    left = left if trials is None else left[trials]
-    if not left.size:
+    passed = (codes == 0).nonzero()[0] if np.count_nonzero(codes) else None
+    trials = aligned.trials(asked, view, rows if passed is None else rows[passed])
+    if trials is None or not np.count_nonzero(trials):
         return
+    left = trials.nonzero()[0] if passed is None else passed[trials]
     found, known = aligned.refusals(asked, view, rows[left])
     for number in np.unique(found[found > 0]).tolist():
         codes[left[found == number]] = _number(known[number - 1], numbers, refusals)

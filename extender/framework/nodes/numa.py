@@ -55,24 +55,25 @@ class Aligned:
     def trials(
         self, asked: cycle.Cycle, view: views.View, rows: verdicts.Rows
     ) -> verdicts.Flags | None:
-        """Return for which candidates only a trial tells whether they can align; None: for all."""
+        """Return for which candidates only a trial tells whether they can align; None: for none."""
         flags: verdicts.Flags | None = None
         for plugin in self.providers:
             prepared = asked.prepared.get(plugin.name)
             if prepared is None:
                 continue
-            if plugin.name not in self.screens:
-                return None
-            found = self.screens[plugin.name].needs_trial(prepared, view, rows)
-            flags = found if flags is None else flags | found
-        if flags is None:
-            flags = np.zeros(rows.size, dtype=np.bool_)
-        if self.source is not None and self.source.name not in asked.prepared:
-            # No provider knows which nodes have a policy.
-            flags = flags.copy()
-            for place in np.flatnonzero(~flags).tolist():
-                policy = self.source.topology(None, view, int(rows[place])).policy
-                flags[place] = policy is not hints.Policy.NONE
+            screen = self.screens.get(plugin.name)
+            if screen is None:
+                return np.ones(rows.size, dtype=np.bool_)
+            found = screen.needs_trial(prepared, view, rows)
+            if found is not None:
+                flags = found if flags is None else flags | found
+        if self.source is None or self.source.name in asked.prepared:
+            return flags
+        # No provider knows which nodes have a policy.
+        flags = np.zeros(rows.size, dtype=np.bool_) if flags is None else flags.copy()
+        for place in np.flatnonzero(~flags).tolist():
+            policy = self.source.topology(None, view, int(rows[place])).policy
+            flags[place] = policy is not hints.Policy.NONE
         return flags
 
     def merged(self, asked: cycle.Cycle, view: views.View, row: int) -> hints.Merged:

@@ -1,7 +1,7 @@
 """The columns of a node: what numbers say of its devices, and how they follow from it. Pure."""
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -31,11 +31,7 @@ HAS: Final[Mapping[str, int]] = {
 UNLISTED: Final = 1 << 53
 """Stands for what a device does not list, which is not checked."""
 NO_DEVICE: Final = -1
-_OF_GPUS: Final = (
-    (CORE, names.GPU_CORE),
-    (RATIO, names.GPU_MEMORY_RATIO),
-    (MEMORY, names.GPU_MEMORY),
-)
+_NOTHING: Final[requests.Amounts] = inventory.EMPTY
 _ADAPTERS: Final = ((RDMA, devices.RDMA, names.RDMA), (FPGA, devices.FPGA, names.FPGA))
 
 
@@ -85,7 +81,7 @@ def layout(found: inventory.Inventory, weighed: Sequence[str]) -> Layout:
     for minor in places:
         _set_gpu(figures, made, unused, minor)
     for kind in by_type:
-        _set_sums(figures, made, unused, kind)
+        _count(figures, made, unused, kind, [(one, _NOTHING) for one in _free(unused, kind)])
     return msgspec.structs.replace(made, unused=tuple(figures))
 
 
@@ -94,27 +90,37 @@ def of(node: inventory.NodeDevices, made: Layout, *, digested: bool) -> tuple[in
     figures = list(made.unused)
     if partitions.required(node):
         figures[FLAGS] |= ODD
-    return changed(figures, made, node, node.uses.amounts, digested=digested)
+    unused = inventory.NodeDevices.of(node.inventory, inventory.Uses())
+    touched = {kind: by_minor.keys() for kind, by_minor in node.uses.amounts.items()}
+    return changed((figures, unused), made, node, touched, digested=digested)
 
 
 def changed(
-    before: Sequence[int],
+    before: tuple[Sequence[int], inventory.NodeDevices],
     made: Layout,
     node: inventory.NodeDevices,
-    touched: Mapping[str, Iterable[int]],
+    touched: Mapping[str, Collection[int]],
     *,
     digested: bool,
 ) -> tuple[int, ...]:
-    """Return the columns of a node after some of its devices, by type and minor, have changed."""
-    figures = list(before)
+    """Return the columns of a node after some of its devices, by type and minor, have changed.
+
+    `before` are its columns and the node as it was.
+    """
+    figures, was = list(before[0]), before[1]
     for kind, minors in touched.items():
+        free = node.free.get(kind)
+        if free is None:
+            continue
         if kind == devices.GPU:
             for minor in minors:
                 if minor in made.places:
                     _set_gpu(figures, made, node, minor)
         else:
             _set_adapters(figures, node, kind)
-        _set_sums(figures, made, node, kind)
+        earlier = was.free[kind]
+        moved = [(free[minor], earlier[minor]) for minor in minors if minor in free]
+        _count(figures, made, node, kind, moved)
     figures[ALIKE] = _alike(node, made)
     if digested:
         text = repr((figures[LABELS], figures[CORE:SUMS]))
@@ -181,8 +187,9 @@ def _labels(gpus: inventory.ByMinor) -> int:
 
 def _set_gpu(figures: list[int], made: Layout, node: inventory.NodeDevices, minor: int) -> None:
     free, place = node.free[devices.GPU][minor], made.places[minor]
-    for column, name in _OF_GPUS:
-        figures[column + place] = free.get(name, UNLISTED)
+    figures[CORE + place] = free.get(names.GPU_CORE, UNLISTED)
+    figures[RATIO + place] = free.get(names.GPU_MEMORY_RATIO, UNLISTED)
+    figures[MEMORY + place] = free.get(names.GPU_MEMORY, UNLISTED)
 
 
 def _set_adapters(figures: list[int], node: inventory.NodeDevices, kind: str) -> None:
@@ -196,14 +203,28 @@ def _set_adapters(figures: list[int], node: inventory.NodeDevices, kind: str) ->
             )
 
 
-def _set_sums(figures: list[int], made: Layout, node: inventory.NodeDevices, kind: str) -> None:
-    """Set how much there is and how much is free of each resource; both 0 of a type used up."""
+def _count(
+    figures: list[int],
+    made: Layout,
+    node: inventory.NodeDevices,
+    kind: str,
+    moved: Sequence[tuple[requests.Amounts, requests.Amounts]],
+) -> None:
+    """Count what is free of each resource after what is free of some devices has changed.
+
+    How much there is stands beside it; both are 0 of a type that is used up.
+    """
     weighed = made.weighed.get(kind, ())
-    if not weighed:
-        return
-    free = node.free.get(kind, {}).values()
-    sums = [sum([one.get(name, 0) for one in free]) for _, name in weighed]
-    left = any(sums) or any(any(one.values()) for one in free)
-    for (column, name), together in zip(weighed, sums, strict=True):
-        figures[column] = made.totals.get(name, 0) if left else 0
-        figures[column + 1] = together
+    left = False
+    for column, name in weighed:
+        for after, before in moved:
+            figures[column + 1] += after.get(name, 0) - before.get(name, 0)
+        left = left or figures[column + 1] > 0
+    left = left or any(any(one.values()) for one in _free(node, kind))
+    for column, name in weighed:
+        figures[column] = made.totals[name] if left else 0
+
+
+def _free(node: inventory.NodeDevices, kind: str) -> Collection[requests.Amounts]:
+    """Return what is free of each device of a type."""
+    return node.free.get(kind, {}).values()

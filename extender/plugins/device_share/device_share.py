@@ -127,10 +127,10 @@ class DeviceShare(allocation.Codec, tracker.Tracker):
 
     def needs_trial(
         self, prepared: Wanted, view: views.View, rows: verdicts.Rows
-    ) -> verdicts.Flags:
+    ) -> verdicts.Flags | None:
         """Name the candidates of which the columns do not say everything."""
         if not prepared.requests:
-            return np.zeros(rows.size, dtype=np.bool_)
+            return None
         if self._arguments.adapted:
             # Columns do not know what the device plug-in of a node can serve.
             return np.ones(rows.size, dtype=np.bool_)
@@ -179,17 +179,20 @@ class DeviceShare(allocation.Codec, tracker.Tracker):
         del now
         if self._arguments.least_fragmented:
             return self._packing.score(prepared, view, rows)
-        asked = allocation.of(prepared)
-        if asked is None:
+        if not prepared.requests:
             return None
-
-        if shapes.sums_say_all(asked):
-            values = self._judgement.scores(prepared, view, rows)
-        else:
-            values = self._tried_scores.get(
-                prepared, view, rows, (self.alike, lambda row: self._scored(asked, view, row))
-            )
+        values = self._judgement.scores(prepared, view, rows)
+        if values is None:
+            values = self._tried(prepared, view, rows)
         return verdicts.Score(values, scale=True)
+
+    def _tried(self, prepared: Wanted, view: views.View, rows: verdicts.Rows) -> verdicts.Column:
+        """Return the scores of candidates by the devices of each."""
+        asked = allocation.of(prepared)
+        assert asked is not None
+        return self._tried_scores.get(
+            prepared, view, rows, (self.alike, lambda row: self._scored(asked, view, row))
+        )
 
     def _scored(self, asked: pod_devices.PodDevices, view: views.View, row: int) -> int:
         node = _node(view, row)

@@ -33,6 +33,8 @@ _SCORE: Final = 16
 """Bits below the score of a node."""
 FEW: Final = 4
 """Nodes that are judged one by one: plain integers are cheaper there than vectors."""
+SEVERAL: Final = 64
+"""Nodes of which is looked up first whether nodes alike were judged before."""
 MOST_KINDS: Final = 64
 """Kinds of pods of which is kept what is said of every node: 16 bytes by node each."""
 MOST_CLASSES: Final = 1024
@@ -43,9 +45,12 @@ _TOO_FEW: Final = {kind: 1 + STATUSES.index(status) for kind, status in TOO_FEW.
 class Kind:
     """What is said of every node for pods that are alike, as nodes were when asked about last."""
 
-    __slots__ = ("by_class", "objections", "revisions", "said")
+    __slots__ = ("asked", "by_class", "is_scored", "objections", "revisions", "said")
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, asked: pod_devices.PodDevices, size: int) -> None:
+        self.asked = asked
+        self.is_scored = shapes.sums_say_all(asked)
+        """Whether sums say all about the scores of nodes."""
         self.revisions = np.zeros(size, dtype=np.int64)
         self.said = np.zeros(size, dtype=np.int64)
         """By node the number of its status, TRIAL, and above both the score."""
@@ -92,28 +97,38 @@ class Judgement:
         self, prepared: Wanted, view: views.View, rows: verdicts.Rows
     ) -> verdicts.Codes | None:
         """Return by candidate 0, or the place of its status, from 1; None: all are 0."""
-        if self.passes_all(prepared, view):
+        kind = self._kind(prepared, view)
+        if kind is not None and not kind.objections:
             return None
-        codes: verdicts.Codes = (self._said(prepared, view, rows) & _CODES).astype(np.int16)
+        codes: verdicts.Codes = (self._said(kind, prepared, view, rows) & _CODES).astype(np.int16)
         return codes
 
-    def open(self, prepared: Wanted, view: views.View, rows: verdicts.Rows) -> verdicts.Flags:
-        """Tell of which candidates columns do not say everything."""
-        if self.passes_all(prepared, view):
-            return np.zeros(rows.size, dtype=np.bool_)
-        flags: verdicts.Flags = (self._said(prepared, view, rows) & TRIAL) != 0
+    def open(
+        self, prepared: Wanted, view: views.View, rows: verdicts.Rows
+    ) -> verdicts.Flags | None:
+        """Tell of which candidates columns do not say everything; None: of none."""
+        kind = self._kind(prepared, view)
+        if kind is not None and not kind.objections:
+            return None
+        flags: verdicts.Flags = (self._said(kind, prepared, view, rows) & TRIAL) != 0
         return flags
 
-    def scores(self, prepared: Wanted, view: views.View, rows: verdicts.Rows) -> verdicts.Column:
-        """Return the scores of candidates, of a pod for which sums say all."""
-        found: verdicts.Column = self._said(prepared, view, rows) >> _SCORE
+    def scores(
+        self, prepared: Wanted, view: views.View, rows: verdicts.Rows
+    ) -> verdicts.Column | None:
+        """Return the scores of candidates; None where sums do not say all about them."""
+        kind = self._kind(prepared, view)
+        if not (kind.is_scored if kind is not None else shapes.sums_say_all(_asked(prepared))):
+            return None
+        found: verdicts.Column = self._said(kind, prepared, view, rows) >> _SCORE
         return found
 
-    def _said(self, prepared: Wanted, view: views.View, rows: verdicts.Rows) -> verdicts.Column:
+    def _said(
+        self, kind: Kind | None, prepared: Wanted, view: views.View, rows: verdicts.Rows
+    ) -> verdicts.Column:
         """Return by candidate the number of its status, TRIAL, and above both the score."""
-        kind = self._kind(prepared, view)
         if kind is None:
-            return self._judged(prepared, view, rows, {})
+            return self._judged(prepared, view, rows, Kind(_asked(prepared), 0))
         return kind.said if rows is views.every(kind.said.size) else kind.said.take(rows)
 
     def _kind(self, prepared: Wanted, view: views.View) -> Kind | None:
@@ -121,44 +136,50 @@ class Judgement:
 
         Filter, trial and score of one call ask the same of the same snapshot.
         """
-        present, last = view.revisions, self._last
+        last = self._last
         if last is not None and last.view is view and last.prepared is prepared:
             return last.kind
+        present = view.revisions
         if present is None:
             return None
         kind = self._of(prepared, present.size)
         late = (kind.revisions != present).nonzero()[0]
         if late.size:
-            kind.put(late, present, self._judged(prepared, view, late, kind.by_class))
+            kind.put(late, present, self._judged(prepared, view, late, kind))
         self._last = _Followed(prepared, view, kind)
         return kind
 
     def _of(self, prepared: Wanted, size: int) -> Kind:
         kind = self._kinds.get(prepared)
         if kind is None or kind.said.size != size:
-            kind = self._kinds[prepared] = Kind(size)
+            kind = self._kinds[prepared] = Kind(_asked(prepared), size)
             if len(self._kinds) > MOST_KINDS:
                 self._kinds.popitem(last=False)
         self._kinds.move_to_end(prepared)
         return kind
 
     def _judged(
-        self, prepared: Wanted, view: views.View, rows: verdicts.Rows, by_class: dict[int, int]
+        self, prepared: Wanted, view: views.View, rows: verdicts.Rows, kind: Kind
     ) -> verdicts.Column:
         """Say of some nodes what columns say now; what is said by class holds for nodes alike."""
-        asked = allocation.of(prepared)
-        assert asked is not None
-        if rows.size > FEW:
+        asked, by_class = kind.asked, kind.by_class
+        if rows.size > SEVERAL:
             return self._several(prepared, asked, view, rows)
+        classes = view.figures[NAME][columns.ALIKE].take(rows).tolist()
+        if rows.size > FEW:
+            known = [by_class.get(alike) for alike in classes]
+            if None not in known:
+                return np.array(known, dtype=np.int64)
+            found = self._several(prepared, asked, view, rows)
+            if len(by_class) + rows.size <= MOST_CLASSES:
+                by_class.update(zip(classes, found.tolist(), strict=True))
+            return found
         if len(by_class) >= MOST_CLASSES:
             by_class.clear()
-        found = []
-        for row in rows.tolist():
-            alike = int(view.figures[NAME][columns.ALIKE, row])
+        for alike, row in zip(classes, rows.tolist(), strict=True):
             if alike not in by_class:
                 by_class[alike] = self._one(prepared, asked, view, row)
-            found.append(by_class[alike])
-        return np.array(found, dtype=np.int64)
+        return np.array([by_class[alike] for alike in classes], dtype=np.int64)
 
     def _several(
         self,
@@ -228,6 +249,13 @@ class Judgement:
         if asked.shares_gpus and (asked.isolation or self._not_shared):
             return None
         return shapes.shape(asked)
+
+
+def _asked(prepared: Wanted) -> pod_devices.PodDevices:
+    """Return what a pod wants of which columns are asked."""
+    asked = allocation.of(prepared)
+    assert asked is not None
+    return asked
 
 
 def _unclear(shape: shapes.Shape | None) -> int:

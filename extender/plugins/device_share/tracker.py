@@ -90,8 +90,9 @@ class Tracker:
             last = self._unused(node, told, last.layout)
         if more := held[len(last.held) :]:
             becomes = last.node.plus(more)
+            before, touched = (last.figures, last.node), _touched(more)
             figures = columns.changed(
-                last.figures, last.layout, becomes, _touched(more), digested=self._counting
+                before, last.layout, becomes, touched, digested=self._counting
             )
             last = _Seen(told, tuple(held), last.layout, becomes, figures)
         if len(self._last) >= MOST:
@@ -180,12 +181,12 @@ def class_of(requirements: views.PodRequirements) -> classes.Class:
     return found.task, dict(found.inputs).get(names.ANNOTATION_DEVICE_HINT, "")
 
 
-def _touched(more: Sequence[inventory.Allocation]) -> dict[str, list[int]]:
+def _touched(more: Sequence[inventory.Allocation]) -> dict[str, set[int]]:
     """Return the devices, by type and minor, of which something is held."""
-    found: dict[str, list[int]] = {}
+    found: dict[str, set[int]] = {}
     for given in more:
         for kind, granted in given.items():
-            found.setdefault(kind, []).extend([one.minor for one in granted])
+            found.setdefault(kind, set()).update([one.minor for one in granted])
     return found
 
 

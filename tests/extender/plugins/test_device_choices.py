@@ -1,7 +1,5 @@
 """What is remembered of choices of devices changes nothing but the time that they take."""
 
-import dataclasses
-
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -129,9 +127,9 @@ def test_annotations_that_are_remembered_are_few_and_short(monkeypatch):
     monkeypatch.setattr(allocation, "_MOST", 2)
     plugin = device_cluster.plugin()
     for minor in range(5):
-        one = dataclasses.replace(HELD["plain"], minor=minor)
+        one = msgspec.structs.replace(HELD["plain"], minor=minor)
         plugin.encode(allocation.Devices({"gpu": (one,)}))
         assert 1 <= len(plugin._known) <= 2
-    long = dataclasses.replace(HELD["plain"], id="x" * 600)
+    long = msgspec.structs.replace(HELD["plain"], id="x" * 600)
     (text,) = plugin.encode(allocation.Devices({"gpu": (long,)})).values()
     assert text not in plugin._known

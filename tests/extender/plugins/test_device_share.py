@@ -337,8 +337,17 @@ def test_an_allocation_is_tried_only_where_columns_do_not_say_everything(cluster
     rows = np.array([view.rows["n1"], view.rows["honor"]])
     looked = cluster.plugin.needs_trial(asked.prepared[NAME], view, rows)
     assert looked.tolist() == [False, True]
+    assert cluster.plugin.needs_trial(asked.prepared[NAME], view, rows[:1]).tolist() == [False]
     assert cluster.refusal(cluster.pod("two", WHOLE), "honor").endswith("Partition Table")
     assert isinstance(cluster.pipeline, pipeline.Pipeline)
+
+
+def test_no_allocation_is_tried_where_columns_say_everything_of_every_node(cluster):
+    asked, view = cluster.cycle(cluster.pod("one", WHOLE))
+    rows = np.arange(view.known.size)
+    assert cluster.plugin.needs_trial(asked.prepared[NAME], view, rows) is None
+    assert cluster.pipeline.aligned.trials(asked, view, rows) is None
+    assert cluster.refusal(cluster.pod("two", WHOLE)) == ""
 
 
 def test_the_page_in_the_shape_of_koordinator_lists_nodes_with_devices(cluster):
