@@ -162,11 +162,11 @@ def _within(asked: PodDevices, kind: str, amounts: requests.Amounts) -> bool:
     if kind == devices.GPU:
         assert asked.gpu is not None
         most: requests.Amounts = asked.gpu.per_gpu
-        # The other of bytes and percent was worked out from the one that the pod named.
-        return all(
-            value <= most.get(name, 0) or (name in _MEMORY and name not in most)
-            for name, value in amounts.items()
-        )
+        for name, value in amounts.items():
+            # The other of bytes and percent was worked out from the one that the pod named.
+            if value > most.get(name, 0) and (name in most or name not in _MEMORY):
+                return False
+        return True
     listed = asked.by_type[kind]
     # Of adapters that are counted, each is given whole where the pod wants them alone.
     return all(name in listed and value <= requests.WHOLE for name, value in amounts.items())

@@ -50,7 +50,7 @@ def anyhow(text: str) -> inventory.Allocation:
 def encoded(found: inventory.Allocation) -> dict[str, str]:
     """Return the annotation of a pod."""
     kinds = [
-        f"{base.encoded(kind)}:[{','.join(map(_text, granted))}]"
+        f"{_quoted(kind)}:[{','.join([_text(one) for one in granted])}]"
         for kind, granted in sorted(found.items())
     ]
     return {annotations.DEVICE_ALLOCATED.key: f"{{{','.join(kinds)}}}"}
@@ -64,6 +64,11 @@ def _text(one: inventory.Granted) -> str:
     return f'{{{name}"minor":{one.minor},"resources":{_resources(tuple(one.amounts.items()))}}}'
 
 
+@functools.lru_cache(maxsize=64)
+def _quoted(kind: str) -> str:
+    return base.encoded(kind)
+
+
 @functools.lru_cache(maxsize=1024)
 def _resources(amounts: tuple[tuple[str, int], ...]) -> str:
     return base.encoded(quantity.texts(dict(amounts)))
@@ -75,13 +80,15 @@ def is_plain(found: inventory.Allocation) -> bool:
     Types without devices are left out, virtual functions lose their labels, and what no device can
     have is an error.
     """
-    return all(found.values()) and all(
-        not one.functions
-        and 0 <= one.minor < inventory.LARGEST_MINOR
-        and min(one.amounts.values(), default=0) >= 0
-        for granted in found.values()
-        for one in granted
-    )
+    for granted in found.values():
+        if not granted:
+            return False
+        for one in granted:
+            if one.functions or not 0 <= one.minor < inventory.LARGEST_MINOR:
+                return False
+            if min(one.amounts.values(), default=0) < 0:
+                return False
+    return True
 
 
 def allocation(found: payloads.DeviceAllocations) -> inventory.Allocation:

@@ -79,17 +79,16 @@ NumaHint = hint_merge.NumaHint
 Hints = hint_merge.Hints
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Grant:
+class Grant(msgspec.Struct, frozen=True, gc=False):
     """Reserve: what a plug-in gives a pod on a node."""
 
     allocation: msgspec.Struct | None = None
     """Recorded by the plug-in's codec on the pod, and counted with its claim."""
     changes: tuple[deltas.Delta, ...] = ()
     """What else changes in the state; undone in reverse when anything after it fails."""
-    figures: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    figures: Mapping[str, str] = {}
     """What the placement annotation says of it; empty: the allocation itself."""
-    annotations: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    annotations: Mapping[str, str] = {}
     """What else the Binding writes on the pod."""
     bind_times: tuple[str, ...] = ()
     """Annotations that get the moment of the bind, in nanoseconds since the epoch."""

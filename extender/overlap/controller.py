@@ -104,8 +104,11 @@ class OverlapController:
         live = self._parts.cluster.claims_on(node)
         if reservation:
             live = tuple([one for one in live if reservation in (one.id, one.consumes)])
+        gone = self._used_up.of(live)
+        if not gone:
+            return live
         known = {one.id for one in live}
-        return (*live, *(one for one in self._used_up.of(live) if one.id not in known))
+        return (*live, *[one for one in gone if one.id not in known])
 
     def start(self, supervisor: supervise.Supervisor) -> None:
         """Start to work, where any plug-in allocates something."""

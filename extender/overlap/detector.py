@@ -53,23 +53,26 @@ def conflict_with_any(
     codecs: Iterable[allocations.AllocationCodec],
 ) -> Overlap | None:
     """Return how a claim overlaps with others, alone or together, all of which stay."""
-    codecs = tuple(codec for codec in codecs if codec.name in one.allocations)
-    for earlier in others:
-        plugin = conflict(earlier, one, codecs)
+    ident, consumes = one.id, one.consumes
+    strangers = [
+        other
+        for other in others
+        if other.id != ident and other.id != consumes and other.consumes != ident
+    ]
+    if not strangers:
+        return None
+    mine = [codec for codec in codecs if codec.name in one.allocations]
+    for earlier in strangers:
+        plugin = conflict(earlier, one, mine)
         if plugin:
             return Overlap(plugin, earlier, one)
-    for codec in codecs:
-        mine, divided = one.allocations[codec.name], allocations.sharing(codec)
-        if divided is None:
+    for codec in mine:
+        divided = allocations.sharing(codec)
+        sharing = [other for other in strangers if codec.name in other.allocations]
+        if divided is None or not sharing:
             continue
-        sharing = [
-            other
-            for other in others
-            if codec.name in other.allocations
-            and other.id not in (one.id, one.consumes)
-            and one.id != other.consumes
-        ]
-        if sharing and divided.exceeds(mine, [other.allocations[codec.name] for other in sharing]):
+        held = [other.allocations[codec.name] for other in sharing]
+        if divided.exceeds(one.allocations[codec.name], held):
             *more, kept = sharing
             return Overlap(codec.name, kept, one, tuple(more))
     return None
@@ -83,8 +86,10 @@ def bound(held: Iterable[claims.Claim]) -> list[claims.Claim]:
 def holders(held: Iterable[claims.Claim]) -> list[claims.Claim]:
     """Return the same and the Reservations, each with what its owners leave of CPUs and devices."""
     held = tuple(held)
-    reserved = remainders.counted(held, remainders.whole(held))
-    return [*bound(held), *(one for one in reserved if _keeps(one))]
+    found, reserved = bound(held), remainders.whole(held)
+    if reserved:
+        found += [one for one in remainders.counted(held, reserved) if _keeps(one)]
+    return found
 
 
 def _keeps(claim: claims.Claim) -> bool:

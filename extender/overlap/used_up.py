@@ -5,7 +5,7 @@ read again as soon as two pods of a node use it, so that nothing depends on when
 """
 
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Any, Final
 
 import msgspec
@@ -39,12 +39,12 @@ class UsedUp:
         if offered is not None and offered.allocate_once and not offered.operates:
             self._keep(gone.id, gone)
 
-    def of(self, held: Collection[claims.Claim]) -> Iterator[claims.Claim]:
-        """Yield those that pods of a node use."""
-        for ident in sorted({one.consumes for one in held}):
-            found = self._found.get(ident)
-            if found is not None:
-                yield found
+    def of(self, held: Collection[claims.Claim]) -> list[claims.Claim]:
+        """Return those that pods of a node use."""
+        if not self._found:
+            return []
+        used = sorted({one.consumes for one in held})
+        return [found for ident in used if (found := self._found.get(ident)) is not None]
 
     def unknown(self, held: Collection[claims.Claim]) -> dict[str, str]:
         """Return which two pods of a node use that nothing is known of: names by id."""

@@ -176,4 +176,8 @@ def switch(device: inventory.Device) -> str:
 
 def fits(request: Amounts, free: Amounts) -> bool:
     """Whether a device has what is asked for; what it does not list is not checked."""
-    return all(value <= free[name] for name, value in request.items() if name in free)
+    for name, value in request.items():
+        left = free.get(name)
+        if left is not None and left < value:
+            return False
+    return True

@@ -1,8 +1,9 @@
 """The NUMA nodes of a node, and the hints of several providers merged by its topology policy."""
 
-import dataclasses
 from collections.abc import Iterable
 from typing import Final
+
+import msgspec
 
 from domain.numa import hint_merge
 
@@ -16,8 +17,7 @@ ANYWHERE: Final = -1
 """The mask where no policy restricts the NUMA nodes."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Topology:
+class Topology(msgspec.Struct, frozen=True):
     """How a node aligns what a pod gets of it."""
 
     policy: Policy = Policy.NONE

@@ -20,6 +20,8 @@ ENOUGH: Final = 100
 """... so many nodes fit: as many as kube-scheduler looks for itself, at least."""
 _ODD: Final = np.int64(-7046029254386353131)
 """An odd number with which digests are mixed."""
+_ANYWHERE: Final = hints.Merged(hints.ANYWHERE, preferred=True, admitted=True)
+_UNKNOWN: Final = hints.Topology()
 UNALIGNED = verdicts.Status("node cannot align what the pod needs by its NUMA topology policy")
 
 UNTRIED = cycle.Refusal(NAME, verdicts.Status("enough other nodes fit; node was not looked at"))
@@ -80,12 +82,12 @@ class Aligned:
         """Return from which NUMA nodes all providers allocate."""
         topology = self._topology(asked, view, row)
         if topology.policy is hints.Policy.NONE:
-            return hints.Merged(hints.ANYWHERE, preferred=True, admitted=True)
+            return _ANYWHERE
         return hints.merge(topology, [found for _, found in self._offered(asked, view, row)])
 
     def _topology(self, asked: cycle.Cycle, view: views.View, row: int) -> hints.Topology:
         if self.source is None:
-            return hints.Topology()
+            return _UNKNOWN
         return self.source.topology(asked.prepared.get(self.source.name), view, row)
 
     def _offered(

@@ -16,7 +16,7 @@ from extender.framework import verdicts, views
 NAME: Final = "DeviceShare"
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class Wanted(msgspec.Struct, frozen=True, cache_hash=True):
     """What PreFilter reads of a pod; pods that are alike have equal ones."""
 
     requests: views.Pairs
@@ -50,10 +50,12 @@ _METADATA: Final = frozenset((*pod_devices.LABELS, *pod_devices.ANNOTATIONS))
 
 def wanted(requirements: views.PodRequirements, *, scored: bool = False) -> Wanted | None:
     """Return what a pod wants; None: no devices, and its place is not scored either."""
-    asked = tuple(one for one in requirements.requests if one[0] in requests.RESOURCES)
+    asked = tuple([one for one in requirements.requests if one[0] in requests.RESOURCES])
     if not asked and not scored:
         return None
-    inputs = tuple(one for one in requirements.inputs if one[0] in _METADATA) if asked else ()
+    inputs: tuple[tuple[str, str], ...] = ()
+    if asked and requirements.inputs:
+        inputs = tuple([one for one in requirements.inputs if one[0] in _METADATA])
     task = _task(requirements, asked, inputs) if scored else None
     return Wanted(asked, inputs, requirements.priority, task)
 

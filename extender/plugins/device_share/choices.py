@@ -16,7 +16,6 @@ from extender.plugins.device_share.allocation import NAME, Wanted
 
 MOST: Final = 1024
 """Choices that are remembered."""
-_NOTHING: Final[inventory.Amounts] = {}
 
 
 class Key(NamedTuple):
@@ -45,7 +44,7 @@ def key(prepared: Wanted, view: views.View, row: int, mask: int) -> Key | None:
     """
     if view.lent is not None or view.revisions is None:
         return None
-    return Key(prepared, mask, int(view.figures[NAME][columns.ALIKE, row]))
+    return Key(prepared, mask, view.figures[NAME].item(columns.ALIKE, row))
 
 
 _Given = tuple[Key, tuple[tuple[str, str], ...]]
@@ -104,8 +103,8 @@ def _is_free(taken: inventory.Allocation, node: inventory.NodeDevices) -> bool:
     for kind, granted in taken.items():
         free = node.free.get(kind, {})
         for one in granted:
-            left = free.get(one.minor, _NOTHING)
-            if not any(left.values()) or not candidates.fits(one.amounts, left):
+            left = free.get(one.minor)
+            if not left or not any(left.values()) or not candidates.fits(one.amounts, left):
                 return False
     return True
 

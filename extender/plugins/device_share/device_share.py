@@ -222,23 +222,52 @@ class DeviceShare(allocation.Codec, tracker.Tracker):
         self, prepared: Wanted, view: views.View, row: int, mask: int
     ) -> allocation.Devices | verdicts.Status | None:
         """Choose the devices; on a node that says nothing of devices the kubelet does."""
-        asked, node = allocation.of(prepared), _node(view, row)
-        if asked is None or node is None:
+        node = _node(view, row)
+        if node is None or not prepared.requests:
             return None
+        first = self._first(prepared, view, row) if self._arguments.least_fragmented else ()
+        known = None if first else choices.key(prepared, view, row, mask)
+        before = None if known is None else self._choices.get(known, node)
+        if before is not None:
+            found: allocation.Devices | verdicts.Status = allocation.Devices(before)
+        else:
+            choice = self._choice(prepared, node, mask, first)
+            found = self._chosen(choice, view.lent, known)
+        if not self._arguments.adapted or isinstance(found, verdicts.Status):
+            return found
+        return _unsupported(found, node) or found
+
+    def _first(self, prepared: Wanted, view: views.View, row: int) -> tuple[int, ...]:
+        """Return the GPUs of a node that are tried first, where fragmentation is scored."""
+        asked = allocation.of(prepared)
+        if asked is None or shapes.shape(asked) is None:
+            return ()
+        return self._packing.best_gpus(prepared, view, row)
+
+    def _choice(
+        self, prepared: Wanted, node: inventory.NodeDevices, mask: int, first: tuple[int, ...]
+    ) -> candidates.Choice:
+        asked = allocation.of(prepared)
+        assert asked is not None
         numa = None
         if mask != hints.ANYWHERE and self._arguments.aligned:
             numa = frozenset(number for number in range(mask.bit_length()) if mask >> number & 1)
-        first: tuple[int, ...] = ()
-        if self._arguments.least_fragmented and shapes.shape(asked) is not None:
-            first = self._packing.best_gpus(prepared, view, row)
-        choice = candidates.Choice(
+        return candidates.Choice(
             asked, node, self._arguments.scoring, numa, first=first, reserving=True
         )
-        known = None if first else choices.key(prepared, view, row, mask)
-        found = _allocated(choice, self._arguments.not_shared, view.lent, (self._choices, known))
-        if isinstance(found, verdicts.Status) or not self._arguments.adapted:
-            return found
-        return _unsupported(found, node) or found
+
+    def _chosen(
+        self, choice: candidates.Choice, lent: views.Lent | None, known: choices.Key | None
+    ) -> allocation.Devices | verdicts.Status:
+        """Choose devices: of what is kept for the pod first, and others to fill up."""
+        refused = allocator.unsuitable(choice, self._arguments.not_shared)
+        given = refused or reserved.allocate(choice, lent)
+        if isinstance(given, candidates.Refusal):
+            return verdicts.Status(given.reason)
+        recorded = gpu_memory.completed(given, choice.node)
+        if known is not None:
+            self._choices.put(known, given, recorded)
+        return allocation.Devices(recorded)
 
     def reserve(
         self,
@@ -253,15 +282,13 @@ class DeviceShare(allocation.Codec, tracker.Tracker):
         found = grants.get(NAME)
         if not isinstance(found, allocation.Devices):
             return None
-        node = _node(view, row)
         told = self._choices.told(
             choices.key(prepared, view, row, hints.ANYWHERE),
             found.by_type,
-            lambda: _others(allocation.of(prepared), node, found.by_type),
+            lambda: _others(allocation.of(prepared), _node(view, row), found.by_type),
         )
-        if not self._arguments.adapted or node is None:
-            return verdicts.Grant(found, figures=told)
-        return _granted(found, told, node)
+        node = _node(view, row) if self._arguments.adapted else None
+        return verdicts.Grant(found, figures=told) if node is None else _granted(found, told, node)
 
     # -- preemption, requeue -------------------------------------------------------------------
 
@@ -322,26 +349,7 @@ def _node(view: views.View, row: int) -> inventory.NodeDevices | None:
     found = view.sparse(NAME, row)
     if not isinstance(found, inventory.NodeDevices):
         return None
-    return reserved.shown(found, view.lent)
-
-
-def _allocated(
-    choice: candidates.Choice,
-    not_shared: frozenset[tuple[str, str]],
-    lent: views.Lent | None,
-    remembered: tuple[choices.Choices, choices.Key | None],
-) -> allocation.Devices | verdicts.Status:
-    """Choose devices: of what is kept for the pod first, and others to fill up."""
-    kept, known = remembered
-    if known is not None and (before := kept.get(known, choice.node)) is not None:
-        return allocation.Devices(before)
-    found = allocator.unsuitable(choice, not_shared) or reserved.allocate(choice, lent)
-    if isinstance(found, candidates.Refusal):
-        return verdicts.Status(found.reason)
-    recorded = gpu_memory.completed(found, choice.node)
-    if known is not None:
-        kept.put(known, found, recorded)
-    return allocation.Devices(recorded)
+    return found if view.lent is None else reserved.shown(found, view.lent)
 
 
 def _others(
