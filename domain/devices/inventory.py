@@ -311,7 +311,10 @@ def free_of(total: Amounts, used: Amounts) -> Amounts:
     """Subtract, never below 0, what is used of a device."""
     if not used:
         return total
-    return {name: max(0, value - used.get(name, 0)) for name, value in total.items()}
+    return {
+        name: rest if (rest := value - used.get(name, 0)) > 0 else 0
+        for name, value in total.items()
+    }
 
 
 def gpu_model(labels: Mapping[str, str]) -> tuple[str, str]:

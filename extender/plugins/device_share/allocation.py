@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -28,6 +28,9 @@ class Wanted(msgspec.Struct, frozen=True, cache_hash=True):
     """Where fragmentation is scored: what the pod takes."""
     templates: gpu_templates.Matching | None = None
     """By which it may be given a slice of an NPU; None: it takes none."""
+
+
+Asked = pod_devices.PodDevices | None
 
 
 class Devices(msgspec.Struct, frozen=True):
@@ -124,9 +127,10 @@ class Codec:
     name = NAME
     annotations = (names.ANNOTATION_DEVICE_ALLOCATED,)
 
-    def __init__(self) -> None:
-        """Begin with nothing read or written."""
+    def __init__(self, asked: Callable[[views.PodRequirements], Asked] | None = None) -> None:
+        """Begin with nothing read or written; `asked` is what remembers what pods ask for."""
         self._known: dict[str, Devices] = {}
+        self._asked = asked or asked_of
 
     def decode(
         self, annotations: Mapping[str, str], wanted: views.PodRequirements
@@ -137,7 +141,7 @@ class Codec:
         if held is None:
             held = Devices(records.decoded(text))
             self._remember(text, held)
-        return held if pod_holdings.believed(held.by_type, _asked(wanted)) else None
+        return held if pod_holdings.believed(held.by_type, self._asked(wanted)) else None
 
     def encode(self, allocation: Devices) -> Mapping[str, str]:
         """Write the devices of a pod."""
@@ -201,7 +205,14 @@ def _functions(one: inventory.Granted) -> frozenset[str]:
     return frozenset(function.bus_id for function in one.functions)
 
 
-def _asked(requirements: views.PodRequirements) -> pod_devices.PodDevices | None:
-    prepared = wanted(requirements)
-    found = None if prepared is None else read(prepared.requests, prepared.inputs)
+def asked_of(requirements: views.PodRequirements) -> Asked:
+    """Return the devices that a pod asks for; None where that is none, or cannot be served."""
+    return asked_by(wanted(requirements))
+
+
+def asked_by(prepared: Wanted | verdicts.Status | None) -> Asked:
+    """Return the same of what PreFilter finds."""
+    if not isinstance(prepared, Wanted):
+        return None
+    found = read(prepared.requests, prepared.inputs)
     return found if isinstance(found, pod_devices.PodDevices) else None

@@ -1,7 +1,7 @@
 """The columns of a node: what numbers say of its devices, and how they follow from it. Pure."""
 
 import zlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -14,12 +14,12 @@ from domain.devices.requests import requests
 
 GPUS: Final = 16
 """GPUs that have columns; nodes with more are looked at one by one."""
-FLAGS, LABELS, DIGEST, ALIKE, RDMA, FPGA = range(6)
-CORE, RATIO, MEMORY = 6, 6 + GPUS, 6 + 2 * GPUS
-SUMS: Final = 6 + 3 * GPUS
-"""The columns: flags, a digest of the labels of GPUs, one of all that is free of them and one of
-all that an allocation depends on, the most that is free of one adapter, what is free of every GPU,
-and from here on two for every resource that is scored, total and free."""
+FLAGS, LABELS, DIGEST, ALIKE, HELD, RDMA, FPGA = range(7)
+CORE, RATIO, MEMORY = 7, 7 + GPUS, 7 + 2 * GPUS
+SUMS: Final = 7 + 3 * GPUS
+"""The columns: flags, a digest of the labels of GPUs, one of all that is free of them, one of all
+that an allocation depends on and one of what pods hold, the most that is free of one adapter, what
+is free of every GPU, and from here on two for every resource that is scored, total and free."""
 KNOWN, HAS_GPU, HAS_RDMA, HAS_FPGA, ODD, MIXED = 1, 2, 4, 8, 16, 32
 """The flags: the node has devices, it has some of a type, its GPUs are looked at one by one, its
 GPUs do not all carry the same labels."""
@@ -42,29 +42,27 @@ class Layout(msgspec.Struct, frozen=True):
     """The columns while pods hold nothing, without what labels of the node say."""
     places: Mapping[int, int]
     """Of GPUs that offer something: the place among the columns, by minor."""
-    weighed: Mapping[str, tuple[tuple[int, str], ...]]
-    """By type: the first column and the name of every resource that is scored."""
+    weighed: Mapping[str, tuple[tuple[int, str, int], ...]]
+    """By type: the first column and the name of every resource that is scored, and how much there
+    is of it."""
     digest: int
-    """Of all that an allocation of any pod depends on."""
-    totals: Mapping[str, int]
-    """What there is of every resource that is scored."""
+    """Of all that an allocation of any pod depends on, besides what pods hold."""
 
 
-def layout(found: inventory.Inventory, weighed: Sequence[str]) -> Layout:
-    """Return the layout of a node; `weighed` are the resources that are scored."""
+def layout(found: inventory.Inventory, labels: Mapping[str, str], weighed: Sequence[str]) -> Layout:
+    """Return the layout of a node with these labels; `weighed` are what is scored."""
     gpus = found.devices.get(devices.GPU, {})
     places = {
         minor: place
         for place, minor in enumerate(sorted(gpus)[:GPUS])
         if any(gpus[minor].total.values())
     }
-    by_type: dict[str, list[tuple[int, str]]] = {}
-    totals = {}
+    by_type: dict[str, list[tuple[int, str, int]]] = {}
     for place, name in enumerate(weighed):
         kind = next(kind for kind, names_ in requests.NAMES.items() if name in names_)
-        by_type.setdefault(kind, []).append((SUMS + 2 * place, name))
         known = found.devices.get(kind, {}).values()
-        totals[name] = sum([one.total.get(name, 0) for one in known])
+        total = sum([one.total.get(name, 0) for one in known])
+        by_type.setdefault(kind, []).append((SUMS + 2 * place, name, total))
     figures = [0] * (SUMS + 2 * len(weighed))
     figures[FLAGS], figures[LABELS] = _flags(found), _labels(gpus)
     figures[CORE:SUMS] = [NO_DEVICE] * (SUMS - CORE)
@@ -73,8 +71,7 @@ def layout(found: inventory.Inventory, weighed: Sequence[str]) -> Layout:
         (),
         places,
         {kind: tuple(columns) for kind, columns in by_type.items()},
-        _digest(found),
-        totals,
+        _digest(found, labels),
     )
     for _, kind, _ in _ADAPTERS:
         _set_adapters(figures, unused, kind)
@@ -109,6 +106,7 @@ def changed(
     """
     figures, was = list(before[0]), before[1]
     for kind, minors in touched.items():
+        figures[HELD] ^= _held(was, kind, minors) ^ _held(node, kind, minors)
         free = node.free.get(kind)
         if free is None:
             continue
@@ -121,7 +119,7 @@ def changed(
         earlier = was.free[kind]
         moved = [(free[minor], earlier[minor]) for minor in minors if minor in free]
         _count(figures, made, node, kind, moved)
-    figures[ALIKE] = _alike(node, made)
+    figures[ALIKE] = hash((made.digest, figures[HELD], node.uses.functions))
     if digested:
         text = repr((figures[LABELS], figures[CORE:SUMS]))
         figures[DIGEST] = zlib.crc32(text.encode())
@@ -146,18 +144,17 @@ _NODE_LABELS: Final = (
 _DEVICE_LABELS: Final = (names.LABEL_SECONDARY_DEVICE_PLANNED, names.LABEL_GPU_PARTITION_POLICY)
 
 
-def _alike(node: inventory.NodeDevices, made: Layout) -> int:
-    """Return a digest of all that an allocation of any pod depends on."""
-    held = [
-        (kind, minor, *sorted(amounts.items()))
-        for kind, by_minor in sorted(node.uses.amounts.items())
-        for minor, amounts in sorted(by_minor.items())
-    ]
-    labels = [node.labels.get(name) for name in _NODE_LABELS]
-    return hash((made.digest, tuple(held), node.uses.functions, tuple(labels)))
+def _held(node: inventory.NodeDevices, kind: str, minors: Iterable[int]) -> int:
+    """Return a digest of what pods hold of some devices; those of more of them are combined."""
+    digest, there = 0, node.uses.amounts.get(kind)
+    if there:
+        for minor in minors:
+            if minor in there:
+                digest ^= hash((kind, minor, *sorted(there[minor].items())))
+    return digest
 
 
-def _digest(found: inventory.Inventory) -> int:
+def _digest(found: inventory.Inventory, of_node: Mapping[str, str]) -> int:
     """Return a digest of devices without what tells equal machines apart, such as identifiers."""
     known = [
         (kind, minor, one.place, one.module, *_texts(one.total), *_texts(one.labels))
@@ -171,6 +168,7 @@ def _digest(found: inventory.Inventory) -> int:
         for function in one.functions
     ]
     labels = [found.labels.get(name) for name in _DEVICE_LABELS]
+    labels += [of_node.get(name) for name in _NODE_LABELS]
     return hash((tuple(known), tuple(functions), tuple(labels), repr(found.partitions)))
 
 
@@ -214,15 +212,16 @@ def _count(
 
     How much there is stands beside it; both are 0 of a type that is used up.
     """
-    weighed = made.weighed.get(kind, ())
-    left = False
-    for column, name in weighed:
+    weighed, left = made.weighed.get(kind, ()), 0
+    for column, name, total in weighed:
+        free = figures[column + 1]
         for after, before in moved:
-            figures[column + 1] += after.get(name, 0) - before.get(name, 0)
-        left = left or figures[column + 1] > 0
-    left = left or any(any(one.values()) for one in _free(node, kind))
-    for column, name in weighed:
-        figures[column] = made.totals[name] if left else 0
+            free += after.get(name, 0) - before.get(name, 0)
+        figures[column], figures[column + 1] = total, free
+        left += free
+    if not left and not any(any(one.values()) for one in _free(node, kind)):
+        for column, _, _ in weighed:
+            figures[column] = 0
 
 
 def _free(node: inventory.NodeDevices, kind: str) -> Collection[requests.Amounts]:

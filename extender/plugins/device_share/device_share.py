@@ -84,7 +84,7 @@ class DeviceShare(allocation.Codec, tracker.Tracker):
 
     def __init__(self, arguments: Arguments) -> None:
         """Take the arguments of the configuration."""
-        allocation.Codec.__init__(self)
+        allocation.Codec.__init__(self, lambda pod: allocation.asked_by(self._read.get(pod).found))
         tracker.Tracker.__init__(
             self, arguments.scoring, fragmentation_scored=arguments.least_fragmented
         )

@@ -29,6 +29,7 @@ STATUSES: Final = (*NONE_OF, *TOO_FEW.values())
 TRIAL: Final = 1 << 8
 """Beside the number of a status: columns do not say everything of a node."""
 _CODES: Final = TRIAL - 1
+_OBJECTS: Final = TRIAL | _CODES
 _SCORE: Final = 16
 """Bits below the score of a node."""
 FEW: Final = 4
@@ -61,8 +62,16 @@ class Kind:
 
     def put(self, rows: verdicts.Rows, revisions: verdicts.Column, said: verdicts.Column) -> None:
         """Take in what is said of some nodes now."""
-        self.objections += _objections(said) - _objections(self.said[rows])
-        self.said[rows], self.revisions[rows] = said, revisions[rows]
+        if rows.size > FEW:
+            self.objections += _objections(said) - _objections(self.said[rows])
+            self.said[rows], self.revisions[rows] = said, revisions[rows]
+            return
+        for row, found in zip(rows.tolist(), said.tolist(), strict=True):
+            before = self.said.item(row)
+            if found != before:
+                self.objections += bool(found & _OBJECTS) - bool(before & _OBJECTS)
+                self.said[row] = found
+            self.revisions[row] = revisions[row]
 
 
 class _Followed(NamedTuple):
@@ -142,7 +151,10 @@ class Judgement:
         present = view.revisions
         if present is None:
             return None
-        kind = self._of(prepared, present.size)
+        if last is not None and last.prepared == prepared and last.kind.said.size == present.size:
+            kind = last.kind
+        else:
+            kind = self._of(prepared, present.size)
         late = (kind.revisions != present).nonzero()[0]
         if late.size:
             kind.put(late, present, self._judged(prepared, view, late, kind))
@@ -267,4 +279,4 @@ def _unclear(shape: shapes.Shape | None) -> int:
 
 def _objections(said: verdicts.Column) -> int:
     """Return how many nodes are refused, or need a trial."""
-    return int(np.count_nonzero(said & (TRIAL | _CODES)))
+    return int(np.count_nonzero(said & _OBJECTS))

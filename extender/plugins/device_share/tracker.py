@@ -108,7 +108,7 @@ class Tracker:
         found = record if record is not None else inventory.NOTHING
         if elsewhere is not None:
             found = inventory.without(found, elsewhere)
-        layout = known if known is not None else columns.layout(found, self._weighed)
+        layout = known if known is not None else columns.layout(found, node.labels, self._weighed)
         unused = inventory.NodeDevices.of(found, inventory.Uses(), node.labels)
         return _Seen(told, (), layout, unused, columns.of(unused, layout, digested=self._counting))
 
