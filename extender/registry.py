@@ -131,8 +131,14 @@ def build(
 
 
 def every(built: Built) -> list[protocols.Plugin]:
-    """Return all plug-ins there are, enabled or not: what pods were granted counts with both."""
-    return [make(built.selection.arguments.get(name)) for name, make in built.known.items()]
+    """Return all plug-ins there are, enabled or not: what pods were granted counts with both.
+
+    Those that are enabled are the very ones, which know what they have written themselves.
+    """
+    return [
+        built.plugins[name] if name in built.plugins else make(built.selection.arguments.get(name))
+        for name, make in built.known.items()
+    ]
 
 
 def assemble(built: Built) -> pipeline.Pipeline:

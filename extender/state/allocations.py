@@ -71,7 +71,11 @@ def consumed(granted: Allocations) -> str:
 
     An allocation that says so has it as its attribute `consumes`.
     """
-    return next((found for one in granted.values() if (found := getattr(one, "consumes", ""))), "")
+    for one in granted.values():
+        found: str = getattr(one, "consumes", "")
+        if found:
+            return found
+    return ""
 
 
 def sharing(codec: AllocationCodec) -> SharingCodec | None:
@@ -99,7 +103,7 @@ def read(
         texts = {name: annotations[name] for name in codec.annotations if name in annotations}
         if not texts:
             continue
-        if any(len(text) > LONGEST for text in texts.values()):
+        if max(map(len, texts.values())) > LONGEST:
             unreadable.append(codec.name)
             continue
         try:

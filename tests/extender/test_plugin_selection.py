@@ -5,7 +5,7 @@ import pytest
 from api.plugin_args import node
 from domain.scheduler_settings import documents
 from domain.scheduler_settings.plugin_sets import Enabled, PluginSet
-from extender import plugin_selection, settings
+from extender import plugin_selection, registry, settings
 
 LOAD = "LoadAwareScheduling"
 QUOTA = "ElasticQuota"
@@ -108,6 +108,16 @@ def test_sets_change_what_the_settings_enable(sets, filters, scorers):
     found = plugin_selection.select(settings.PluginSettings(), written(**sets))
     assert " ".join(found.at("filter")) == filters
     assert " ".join(f"{one.name}={one.weight}" for one in found.points["score"]) == scorers
+
+
+def test_plugins_that_are_enabled_read_what_they_have_written_themselves():
+    built = registry.build(plugin_selection.select(OWN))
+    every = registry.every(built)
+    assert len(every) == len(registry.PLUGINS) > len(built.plugins)
+    codecs = registry.codecs(every)
+    assert sum(one is built.plugins[DEVICES] for one in codecs) == 1
+    for one in built.plugins.values():
+        assert [other for other in every if other.name == one.name] == [one]
 
 
 def test_a_scorer_without_a_weight_does_not_score():

@@ -47,7 +47,7 @@ def key(prepared: Wanted, view: views.View, row: int, mask: int) -> Key | None:
     return Key(prepared, mask, view.figures[NAME].item(columns.ALIKE, row))
 
 
-_Given = tuple[Key, tuple[tuple[str, str], ...]]
+_Given = tuple[Key, tuple[tuple[object, ...], ...]]
 """What a choice depends on, and the devices that were given by type."""
 
 
@@ -84,19 +84,23 @@ class Choices:
         tell: Callable[[], Mapping[str, str]],
     ) -> Mapping[str, str]:
         """Return the devices that were given, and what `tell` says of the others."""
-        minors = {
-            kind: ",".join([str(one.minor) for one in granted]) for kind, granted in given.items()
-        }
         if known is None:
-            return {**minors, **tell()}
-        key = known, tuple(minors.items())
+            return {**_minors(given), **tell()}
+        key = (
+            known,
+            tuple([(kind, *[one.minor for one in granted]) for kind, granted in given.items()]),
+        )
         found = self._told.get(key)
         if found is None:
-            found = self._told[key] = {**minors, **tell()}
+            found = self._told[key] = {**_minors(given), **tell()}
             if len(self._told) > MOST:
                 self._told.popitem(last=False)
         self._told.move_to_end(key)
         return found
+
+
+def _minors(given: inventory.Allocation) -> dict[str, str]:
+    return {kind: ",".join([str(one.minor) for one in found]) for kind, found in given.items()}
 
 
 def _is_free(taken: inventory.Allocation, node: inventory.NodeDevices) -> bool:
