@@ -19,7 +19,7 @@ def device(node: str, count: int, model: str) -> dict[str, Any]:
     }
     labels = {names.LABEL_GPU_MODEL: model}
     gpus = [
-        {"type": "gpu", "minor": minor, "id": f"GPU-{minor}", "health": True}
+        {"type": "gpu", "minor": minor, "id": f"GPU-{node}-{minor}", "health": True}
         | {"resources": total, "labels": labels}
         for minor in range(count)
     ]
