@@ -24,7 +24,6 @@ from extender.plugins.device_share import (
     packing,
     reserved,
     selection,
-    shapes,
     tracker,
 )
 from extender.plugins.device_share.allocation import NAME, Wanted
@@ -225,49 +224,21 @@ class DeviceShare(allocation.Codec, tracker.Tracker):
         node = _node(view, row)
         if node is None or not prepared.requests:
             return None
-        first = self._first(prepared, view, row) if self._arguments.least_fragmented else ()
+        first: tuple[int, ...] = ()
+        if self._arguments.least_fragmented:
+            first = self._packing.best_gpus(prepared, view, row)
         known = None if first else choices.key(prepared, view, row, mask)
         before = None if known is None else self._choices.get(known, node)
         if before is not None:
             found: allocation.Devices | verdicts.Status = allocation.Devices(before)
         else:
-            choice = self._choice(prepared, node, mask, first)
-            found = self._chosen(choice, view.lent, known)
+            choice = _choice(prepared, (node, mask), first, self._arguments)
+            found = _allocated(
+                choice, self._arguments.not_shared, view.lent, (self._choices, known)
+            )
         if not self._arguments.adapted or isinstance(found, verdicts.Status):
             return found
         return _unsupported(found, node) or found
-
-    def _first(self, prepared: Wanted, view: views.View, row: int) -> tuple[int, ...]:
-        """Return the GPUs of a node that are tried first, where fragmentation is scored."""
-        asked = allocation.of(prepared)
-        if asked is None or shapes.shape(asked) is None:
-            return ()
-        return self._packing.best_gpus(prepared, view, row)
-
-    def _choice(
-        self, prepared: Wanted, node: inventory.NodeDevices, mask: int, first: tuple[int, ...]
-    ) -> candidates.Choice:
-        asked = allocation.of(prepared)
-        assert asked is not None
-        numa = None
-        if mask != hints.ANYWHERE and self._arguments.aligned:
-            numa = frozenset(number for number in range(mask.bit_length()) if mask >> number & 1)
-        return candidates.Choice(
-            asked, node, self._arguments.scoring, numa, first=first, reserving=True
-        )
-
-    def _chosen(
-        self, choice: candidates.Choice, lent: views.Lent | None, known: choices.Key | None
-    ) -> allocation.Devices | verdicts.Status:
-        """Choose devices: of what is kept for the pod first, and others to fill up."""
-        refused = allocator.unsuitable(choice, self._arguments.not_shared)
-        given = refused or reserved.allocate(choice, lent)
-        if isinstance(given, candidates.Refusal):
-            return verdicts.Status(given.reason)
-        recorded = gpu_memory.completed(given, choice.node)
-        if known is not None:
-            self._choices.put(known, given, recorded)
-        return allocation.Devices(recorded)
 
     def reserve(
         self,
@@ -350,6 +321,38 @@ def _node(view: views.View, row: int) -> inventory.NodeDevices | None:
     if not isinstance(found, inventory.NodeDevices):
         return None
     return found if view.lent is None else reserved.shown(found, view.lent)
+
+
+def _choice(
+    prepared: Wanted,
+    where: tuple[inventory.NodeDevices, int],
+    first: tuple[int, ...],
+    arguments: Arguments,
+) -> candidates.Choice:
+    """Return the question which devices of a node, and of which NUMA nodes, a pod gets."""
+    asked, (node, mask) = allocation.of(prepared), where
+    assert asked is not None
+    numa = None
+    if mask != hints.ANYWHERE and arguments.aligned:
+        numa = frozenset(number for number in range(mask.bit_length()) if mask >> number & 1)
+    return candidates.Choice(asked, node, arguments.scoring, numa, first=first, reserving=True)
+
+
+def _allocated(
+    choice: candidates.Choice,
+    not_shared: frozenset[tuple[str, str]],
+    lent: views.Lent | None,
+    remembered: tuple[choices.Choices, choices.Key | None],
+) -> allocation.Devices | verdicts.Status:
+    """Choose devices: of what is kept for the pod first, and others to fill up."""
+    found = allocator.unsuitable(choice, not_shared) or reserved.allocate(choice, lent)
+    if isinstance(found, candidates.Refusal):
+        return verdicts.Status(found.reason)
+    recorded = gpu_memory.completed(found, choice.node)
+    kept, known = remembered
+    if known is not None:
+        kept.put(known, found, recorded)
+    return allocation.Devices(recorded)
 
 
 def _others(

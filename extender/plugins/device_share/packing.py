@@ -14,7 +14,14 @@ from api.koordinator import devices
 from domain.devices import inventory
 from domain.devices.allocation import fragmentation
 from extender.framework import verdicts, views
-from extender.plugins.device_share import classes, columns, selection, tracker
+from extender.plugins.device_share import (
+    allocation,
+    classes,
+    columns,
+    selection,
+    shapes,
+    tracker,
+)
 from extender.plugins.device_share.allocation import NAME, Wanted
 from extender.plugins.device_share.columns import DIGEST
 
@@ -62,7 +69,13 @@ class Packing:
         return verdicts.Score(_fullness(view, rows), tiers=tiers)
 
     def best_gpus(self, prepared: Wanted, view: views.View, row: int) -> tuple[int, ...]:
-        """Return the minor of the GPU of one node on which a pod adds least."""
+        """Return the minor of the GPU of one node on which a pod adds least, which is tried first.
+
+        None of a pod that does not take just any GPUs with enough left.
+        """
+        asked = allocation.of(prepared)
+        if asked is None or shapes.shape(asked) is None:
+            return ()
         found = view.sparse(NAME, row)
         if prepared.task is None or not isinstance(found, inventory.NodeDevices):
             return ()
