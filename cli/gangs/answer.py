@@ -86,7 +86,8 @@ def sentences(one: preview.Preview, now: float) -> Iterator[str]:
     if one.before:
         first = "; ".join(one.before[:_MOST])
         yield f"It is number {len(one.before) + 1} in line, behind {first}."
-    if one.since:
+    # A gang of a file came into being with the simulation.
+    if one.since and now - one.since >= 1:
         yield f"It has been waiting for {table.ago(one.since, now)}."
 
 

@@ -116,10 +116,12 @@ def _replica_set(body: Object) -> Object:
 
 
 def _job(body: Object) -> Object:
+    # With pods in parallel and no number of completions, the pods share a queue of work.
+    counts = {} if (body.get("spec") or {}).get("parallelism") is not None else {"completions": 1}
     return _with_template(
         body,
+        **counts,
         parallelism=1,
-        completions=1,
         backoffLimit=6,
         completionMode="NonIndexed",
         suspend=False,

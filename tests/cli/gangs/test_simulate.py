@@ -116,6 +116,8 @@ def test_a_gang_of_the_cluster_that_lacks_members_is_tried_with_copies():
     (one,) = found.previews
     assert (one.fits, one.needed, one.members) == (True, 3, 3)
     assert one.since > 0
+    assert "It has been waiting for " in "\n".join(answer.lines(found))
+    assert "It has been waiting" not in "\n".join(answer.lines(tried(a_gang(9))))
 
 
 def test_members_that_come_after_the_minimum_was_bound_are_placed_one_by_one():

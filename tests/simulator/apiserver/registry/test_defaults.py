@@ -30,6 +30,9 @@ def test_workloads() -> None:
     assert prepared(resources.REPLICA_SETS, spec={"replicas": 0})["spec"]["replicas"] == 0
     job = prepared(resources.JOBS, spec={"template": TEMPLATE}, status={"active": 1})
     assert (job["spec"]["backoffLimit"], job["spec"]["parallelism"]) == (6, 1)
+    assert job["spec"]["completions"] == 1
+    queue = prepared(resources.JOBS, spec={"template": TEMPLATE, "parallelism": 4})
+    assert (queue["spec"]["parallelism"], "completions" in queue["spec"]) == (4, False)
     assert "status" not in job
 
 
