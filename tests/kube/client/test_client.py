@@ -1,7 +1,6 @@
 """What the client sends, and what it makes of the answers."""
 
 import asyncio
-import random
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +9,6 @@ from aiohttp import web
 
 from api import resources
 from kube.client import access, client, errors, transport
-from kube.controllers import backoff
 from process.runtime import clock as clocks
 from process.runtime import metrics
 from tests import protobuf_messages as messages
@@ -385,13 +383,6 @@ async def test_current_version_of_an_answer_that_is_no_list(
 async def test_client_must_be_open(connect: Callable[..., client.Client]) -> None:
     with pytest.raises(RuntimeError, match="async with"):
         await connect().get(resources.PODS, "a", "shop")
-
-
-def test_pauses_grow_within_bounds(rng: random.Random) -> None:
-    pauses = [backoff.pause(failures, 1.0, 30.0, rng) for failures in range(1, 2000)]
-    for number, pause in enumerate(pauses):
-        full = min(30.0, 2.0 ** min(number, 10))
-        assert full / 2 <= pause <= full
 
 
 async def test_a_closed_client_is_out_of_reach(server: Any, api: client.Client) -> None:

@@ -16,6 +16,13 @@ def test_pauses_double_up_to_a_bound(failures, full):
     assert full / 2 <= min(pauses) < max(pauses) <= full
 
 
+def test_pauses_grow_within_bounds(rng):
+    pauses = [backoff.pause(failures, 1.0, 30.0, rng) for failures in range(1, 2000)]
+    for number, pause in enumerate(pauses):
+        full = min(30.0, 2.0 ** min(number, 10))
+        assert full / 2 <= pause <= full
+
+
 def test_a_key_rests_longer_after_each_failure_and_not_at_all_after_a_success():
     now = 100.0
     failed = backoff.Failures(lambda: now, 1.0, 60.0, random.Random(3))
