@@ -7,7 +7,15 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from extender.framework import cycle, nominations, permit, protocols, verdicts, views
+from extender.framework import (
+    cycle,
+    extension_points,
+    nominations,
+    permit,
+    protocols,
+    verdicts,
+    views,
+)
 from extender.framework.nodes import node_filters, numa, reserved_capacity
 
 BEST = verdicts.BEST
@@ -19,6 +27,7 @@ ROW: Final = np.zeros(1, dtype=np.intp)
 
 Cycle = cycle.Cycle
 Refusal = cycle.Refusal
+Weighted = extension_points.Weighted
 
 
 def alone(row: int) -> verdicts.Rows:
@@ -36,14 +45,6 @@ class Outcome(msgspec.Struct, frozen=True, gc=False):
         """Return why a candidate is refused, None if it passes."""
         code = int(self.codes[place])
         return self.refusals[code - 1] if code else None
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Weighted:
-    """A scorer and how much it counts."""
-
-    scorer: protocols.Scorer
-    weight: int
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -72,6 +73,22 @@ class Pipeline:
     codecs: tuple[protocols.AllocationCodec, ...] = ()
     hints: Mapping[str, protocols.QueueingHints] = dataclasses.field(default_factory=dict)
     sorts: tuple[protocols.QueueSort, ...] = ()
+    points: extension_points.PointsByNames = dataclasses.field(
+        init=False, compare=False, repr=False
+    )
+    """Which of them are asked about a pod."""
+
+    def __post_init__(self) -> None:
+        """Prepare to find out once who is asked about pods that concern the same plug-ins."""
+        every = extension_points.Points(
+            tuple([(plugin, self.screens.get(plugin.name)) for plugin in self.filters]),
+            self.node_filters,
+            bool(self.aligned.names),
+            tuple([entry for entry in self.scorers if entry.weight]),
+            self.reservers,
+            self.permits,
+        )
+        object.__setattr__(self, "points", extension_points.PointsByNames(every, self.aligned))
 
     def become(self, other: "Pipeline") -> None:
         """Ask other plug-ins from now on, as every holder of this pipeline does at once.
@@ -92,10 +109,11 @@ class Pipeline:
         prepared: dict[str, Any] = {}
         for plugin in self.pre_filters:
             found = plugin.pre_filter(pod, view)
+            if found is None:
+                continue
             if isinstance(found, verdicts.Status):
                 return Cycle(pod, prepared, Refusal(plugin.name, found))
-            if found is not None:
-                prepared[plugin.name] = found
+            prepared[plugin.name] = found
         return Cycle(pod, prepared)
 
     # -- Filter ------------------------------------------------------------------------------
@@ -140,10 +158,10 @@ class Pipeline:
             return Outcome(codes, (asked.refused,))
         refusals: list[Refusal] = []
         judged = _asked_about(view, rows)
-        for plugin in self.filters:
-            prepared = asked.prepared.get(plugin.name)
-            screen = self.screens.get(plugin.name)
-            if prepared is None or (screen and screen.passes_all(prepared, view, now)):
+        points = self._points(asked)
+        for plugin, screen in points.filters:
+            prepared = asked.prepared[plugin.name]
+            if screen is not None and screen.passes_all(prepared, view, now):
                 continue
             verdict = plugin.filter(prepared, view, judged, now)
             if verdict is None or not np.count_nonzero(verdict.codes):
@@ -155,7 +173,7 @@ class Pipeline:
             np.copyto(codes, found + np.int16(offset), where=fresh)
             if np.count_nonzero(codes) == codes.size:
                 return Outcome(codes, tuple(refusals))
-        node_filters.judge(self.node_filters, self.aligned, (asked, view, rows), (codes, refusals))
+        node_filters.judge(points, self.aligned, (asked, view, rows), (codes, refusals))
         return Outcome(codes, tuple(refusals))
 
     # -- Score -------------------------------------------------------------------------------
@@ -172,10 +190,8 @@ class Pipeline:
         """Return the weight and the raw numbers of every scorer with a preference for the pod."""
         found: list[tuple[int, verdicts.Score]] = []
         judged = _asked_about(view, rows)
-        for entry in self.scorers:
-            prepared = asked.prepared.get(entry.scorer.name)
-            if prepared is None or entry.weight == 0:
-                continue
+        for entry in self._points(asked).scorers:
+            prepared = asked.prepared[entry.scorer.name]
             score = entry.scorer.score(prepared, view, judged, now)
             if score is not None:
                 found.append((entry.weight, score if judged is rows else score.of(rows)))
@@ -205,7 +221,7 @@ class Pipeline:
         if isinstance(allocations, Refusal):
             return allocations
         grants = {name: verdicts.Grant(found) for name, found in allocations.items()}
-        for plugin in node_filters.concerned(self.reservers, asked):
+        for plugin in self._points(asked).reservers:
             prepared = asked.prepared[plugin.name]
             answer = plugin.reserve(asked.pod, prepared, view, row, allocations)
             if isinstance(answer, verdicts.Status):
@@ -221,13 +237,13 @@ class Pipeline:
         """Ask everybody whether a pod that is counted on its node may be bound now."""
         answers = (
             (plugin.name, plugin.permit(asked.pod, asked.prepared[plugin.name], view, now))
-            for plugin in node_filters.concerned(self.permits, asked)
+            for plugin in self._points(asked).permits
         )
         return permit.joined(answers)
 
     def permits_of(self, asked: Cycle) -> bool:
         """Whether any plug-in has a say in when a pod is bound."""
-        return any(plugin.name in asked.prepared for plugin in self.permits)
+        return bool(self._points(asked).permits)
 
     # -- waiting pods ------------------------------------------------------------------------
 
@@ -244,12 +260,9 @@ class Pipeline:
     def grounds(self, asked: Cycle, view: views.View, row: int, now: float) -> list[str]:
         """Return what spoke for a node, one clause per plug-in, for the record on the pod."""
         rows = alone(row)
-        spoken = [f"{plugin.name}: passed" for plugin in self.filters]
-        for entry in self.scorers:
-            prepared = asked.prepared.get(entry.scorer.name)
-            if prepared is None:
-                continue
-            score = entry.scorer.score(prepared, view, rows, now)
+        spoken = list(self.points.passed)
+        for entry in self._points(asked).scorers:
+            score = entry.scorer.score(asked.prepared[entry.scorer.name], view, rows, now)
             if score is not None:
                 spoken.append(f"{entry.scorer.name}: score {int(_normalised(score)[0])}")
         return spoken
@@ -277,7 +290,7 @@ class Pipeline:
         found = [p for p in self.diagnosers.values() if isinstance(p, protocols.PodDiagnoser)]
         return {
             p.name: p.diagnose_pod(asked.prepared[p.name], view)
-            for p in node_filters.concerned(found, asked)
+            for p in extension_points.of(found, tuple(asked.prepared))
         }
 
     def shortage(
@@ -288,6 +301,10 @@ class Pipeline:
         if plugin is None:
             return np.zeros(rows.size)
         return plugin.shortage(prepared, view, rows, now)
+
+    def _points(self, asked: Cycle) -> extension_points.Points:
+        """Return who has something to say about a pod."""
+        return self.points[tuple(asked.prepared)]
 
     def _diagnoser(self, asked: Cycle, refusal: Refusal) -> tuple[protocols.Diagnoser | None, Any]:
         prepared = asked.prepared.get(refusal.plugin)

@@ -1,38 +1,22 @@
 """Look at the candidates one by one that every vector filter let pass, where a plug-in has to."""
 
-from collections.abc import Sequence
-from typing import Protocol, TypeVar
-
 import numpy as np
 
-from extender.framework import cycle, protocols, verdicts, views
+from extender.framework import cycle, extension_points, verdicts, views
 from extender.framework.nodes import numa
 
 
-class _Named(Protocol):
-    name: str
-
-
-Point = TypeVar("Point", bound=_Named)
-
-
-def concerned(plugins: Sequence[Point], asked: cycle.Cycle) -> list[Point]:
-    """Return the plug-ins that have something to say about a pod."""
-    return [plugin for plugin in plugins if plugin.name in asked.prepared]
-
-
 def judge(
-    filters: Sequence[protocols.NodeFilter],
+    points: extension_points.Points,
     aligned: numa.Aligned,
     question: tuple[cycle.Cycle, views.View, verdicts.Rows],
     judged: tuple[verdicts.Codes, list[cycle.Refusal]],
 ) -> None:
     """Write the refusals of node filters, and of NUMA alignment, into what was judged so far."""
-    asked, view, rows = question
-    plugins = concerned(filters, asked)
-    is_aligned = aligned.concerns(asked)
+    plugins, is_aligned = points.node_filters, points.is_aligned
     if not plugins and not is_aligned:
         return
+    asked, view, rows = question
     codes, refusals = judged
     numbers: dict[cycle.Refusal, int] = {}
     for place in np.flatnonzero(codes == 0).tolist() if plugins else ():
