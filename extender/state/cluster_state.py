@@ -94,13 +94,15 @@ class ClusterState:
 
     def view(self, node: str = "") -> views.View:
         """Return a read-only snapshot until the next change; other nodes' lending may be late."""
-        if node in self._table.late.ruled:
-            self._table.late.change(node)
-        changed = self._table.late.changed
-        if self._table.compute(changed, len(changed), self._lending):
+        table = self._table
+        late = table.late
+        if node in late.ruled:
+            late.change(node)
+        if late.changed:
+            table.compute(late.changed, len(late.changed), self._lending)
             self._view = None
         if self._view is None:
-            self._view = self._table.view(self._lending, dict(self._cluster), self.version)
+            self._view = table.view(self._lending, dict(self._cluster), self.version)
         return self._view
 
     # -- other states ----------------------------------------------------------------------

@@ -18,7 +18,7 @@ from extender.plugins.elastic_quota import uses
 NAME: Final = "ElasticQuota"
 UNBOUNDED: Final = 1 << 52
 """A limit above this bounds nothing: no cluster has so much, and no pod may ask for more."""
-_NOTHING: Final[Mapping[uses.Counted, int]] = MappingProxyType({})
+_NOTHING: Final[Mapping[uses.Claimed, int]] = MappingProxyType({})
 
 
 class Nomination(msgspec.Struct, frozen=True):
@@ -35,8 +35,8 @@ class Held(msgspec.Struct, frozen=True):
     """What the claims on one node name use; it counts while there is such a node."""
 
     known: bool = False
-    claims: Mapping[uses.Counted, int] = _NOTHING
-    """How many claims there are, by how they count."""
+    claims: Mapping[uses.Claimed, int] = _NOTHING
+    """How many claims there are, by what counts of them."""
 
     def empty(self) -> bool:
         """Whether there is nothing to remember."""
@@ -135,7 +135,7 @@ class QuotaState(msgspec.Struct, frozen=True):
 
     def with_claim(self, before: views.Claim | None, after: views.Claim | None) -> "QuotaState":
         """Return the state after a claim came, changed or went."""
-        was, becomes = _counted(before), _counted(after)
+        was, becomes = _claimed(before), _claimed(after)
         if was == becomes:
             return self
         state = self
@@ -145,16 +145,16 @@ class QuotaState(msgspec.Struct, frozen=True):
             state = state.with_held(*becomes, 1)
         return state.with_nominations(before, after)
 
-    def with_held(self, node: str, counted: uses.Counted, sign: int) -> "QuotaState":
+    def with_held(self, node: str, claimed: uses.Claimed, sign: int) -> "QuotaState":
         """Return the state with one more (1) or one less (-1) such claim on a node name."""
         held = self.held.get(node) or _HELD_NOTHING
         present = dict(held.claims)
-        present[counted] = present.get(counted, 0) + sign
-        if not present[counted]:
-            del present[counted]
+        present[claimed] = present.get(claimed, 0) + sign
+        if not present[claimed]:
+            del present[claimed]
         forest = self.forest
         if held.known and self.enforced:
-            forest = _count(forest, counted, sign)
+            forest = _count(forest, uses.counted(claimed), sign)
         after = Held(held.known, present)
         kept = self.held.replaced(node, None if after.empty() else after)
         return msgspec.structs.replace(self, forest=forest, held=kept)
@@ -183,9 +183,9 @@ class QuotaState(msgspec.Struct, frozen=True):
         held, kept = self.held.get(name) or _HELD_NOTHING, self.held
         if held.known is not (after is not None):
             sign = 1 if after is not None else -1
-            for counted, number in held.claims.items() if self.enforced else ():
+            for claimed, number in held.claims.items() if self.enforced else ():
                 for _ in range(number):
-                    forest = _count(forest, counted, sign)
+                    forest = _count(forest, uses.counted(claimed), sign)
             found = Held(after is not None, held.claims)
             kept = kept.replaced(name, None if found.empty() else found)
         return msgspec.structs.replace(self, base=base, forest=forest, held=kept)
@@ -218,13 +218,14 @@ class QuotaState(msgspec.Struct, frozen=True):
 
     def _pods(self) -> list[tuple[model.PodUse, int]]:
         """Return all pods that count, and how many there are of each."""
-        uses: collections.Counter[model.PodUse] = collections.Counter(self.waiting.values())
+        found: collections.Counter[model.PodUse] = collections.Counter(self.waiting.values())
         for held in self.held.values():
-            for counted, number in held.claims.items() if held.known else ():
-                uses[counted.after] += number
+            for claimed, number in held.claims.items() if held.known else ():
+                counted = uses.counted(claimed)
+                found[counted.after] += number
                 if counted.before is not None:
-                    uses[counted.before] -= number
-        return list(uses.items())
+                    found[counted.before] -= number
+        return list(found.items())
 
 
 def start(rules: model.Rules) -> QuotaState:
@@ -252,22 +253,23 @@ def advanced(old: QuotaState, delta: views.Delta) -> QuotaState:
             return old
 
 
-def _counted(claim: views.Claim | None) -> tuple[str, uses.Counted] | None:
-    """Return where and how a claim counts; the capacity of a reservation is no pod's request."""
+def _claimed(claim: views.Claim | None) -> tuple[str, uses.Claimed] | None:
+    """Return where and what of a claim counts; the capacity of a reservation is no pod's request.
+
+    How it counts is read only where a quota bounds somebody.
+    """
     if claim is None or claim.kind is views.ClaimKind.RESERVATION:
         return None
     pod = claim.pod
-    if claim.kind is views.ClaimKind.NOMINATED:
-        return claim.node, uses.nominated(pod.requirements, pod.namespace)
-    return claim.node, uses.firm(pod.requirements, pod.namespace)
+    return claim.node, (pod.requirements, pod.namespace, claim.kind is views.ClaimKind.NOMINATED)
 
 
 def _nomination(claim: views.Claim | None) -> Nomination | None:
-    found = _counted(claim)
-    if claim is None or found is None or claim.kind is not views.ClaimKind.NOMINATED:
+    if claim is None or claim.kind is not views.ClaimKind.NOMINATED:
         return None
-    node, counted = found
-    return Nomination(claim.usable_by, claim.pod.requirements.priority, node, counted)
+    pod = claim.pod
+    counted = uses.nominated(pod.requirements, pod.namespace)
+    return Nomination(claim.usable_by, pod.requirements.priority, claim.node, counted)
 
 
 def _count(forest: forests.Forest, counted: uses.Counted, sign: int) -> forests.Forest:

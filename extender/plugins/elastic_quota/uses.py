@@ -10,6 +10,10 @@ LABELS = (names.LABEL_QUOTA_NAME, names.LABEL_QUOTA_PREEMPTIBLE)
 """Labels of pods that are read."""
 
 
+Claimed = tuple[views.PodRequirements, str, bool]
+"""What counts of a claim: what its pod asks for, the namespace, and whether it is a nomination."""
+
+
 class Counted(msgspec.Struct, frozen=True, cache_hash=True):
     """How a claim changes the sums of its quota: what is taken out of them, and what comes in."""
 
@@ -43,3 +47,9 @@ def nominated(requirements: views.PodRequirements, namespace: str) -> Counted:
     """Return how a nomination counts: as used, since the pod it is for is requested by itself."""
     use = waiting(requirements, namespace)
     return Counted(use, msgspec.structs.replace(use, assigned=True))
+
+
+def counted(claimed: Claimed) -> Counted:
+    """Return how a claim counts."""
+    requirements, namespace, is_nominated = claimed
+    return (nominated if is_nominated else firm)(requirements, namespace)

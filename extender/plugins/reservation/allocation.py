@@ -38,9 +38,17 @@ class Used(msgspec.Struct, frozen=True, gc=False):
         return views.reservation_claim(self.uid)
 
 
-@views.PodRequirements.remembered(4096)
+_NO_WISHES: Final = matching.wishes({}, {})
+
+
 def wishes(requirements: views.PodRequirements) -> matching.Wishes | verdicts.Status:
     """Return what a pod says about Reservations, or the refusal of one that cannot be read."""
+    # Most pods say nothing that any plug-in reads.
+    return _wishes(requirements) if requirements.inputs else _NO_WISHES
+
+
+@views.PodRequirements.remembered(4096)
+def _wishes(requirements: views.PodRequirements) -> matching.Wishes | verdicts.Status:
     inputs = dict(requirements.inputs)
     try:
         return matching.wishes(inputs, inputs)

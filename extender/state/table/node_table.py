@@ -11,6 +11,8 @@ from collections.abc import (
 )
 from typing import Final
 
+import msgspec
+
 from domain.usage import load
 from extender.framework import verdicts, views
 from extender.state import claims, deltas, lending, records
@@ -37,7 +39,7 @@ class NodeTable:
         self.next: replacement.Replacement | None = None
         """Figures of other plug-ins, which no reader sees yet."""
         self.members = 0
-        self._frame: tuple[object, verdicts.Flags, dict[str, verdicts.Column]] | None = None
+        self._frame: tuple[object, views.View] | None = None
         """What views show, as long as nodes neither come nor go."""
         heights = {"known": 1, "allocatable": len(resources), "requested": len(resources)}
         heights |= {tracker.name: tracker.columns for tracker in trackers}
@@ -64,25 +66,28 @@ class NodeTable:
         version: int,
     ) -> views.View:
         """Return a read-only snapshot, valid until the next change."""
-        shown, layout = self.columns.shown, (self.columns.layout, self.members)
+        layout = self.columns.layout, self.members, id(rules)
         if self._frame is None or self._frame[0] != layout:
-            figures = {tracker.name: shown(tracker.name) for tracker in self.trackers}
-            self._frame = layout, shown("known")[0] != 0, figures
-        _, known, figures = self._frame
+            self._frame = layout, self._framed(rules)
+        return msgspec.structs.replace(
+            self._frame[1], cluster=cluster, nominated=self.nominations(), version=version
+        )
+
+    def _framed(self, rules: lending.LendingRules) -> views.View:
+        """Return a snapshot without what every change makes another one."""
+        shown = self.columns.shown
         return views.View(
             names=self.columns.names,
-            known=known,
+            known=shown("known")[0] != 0,
             rows=self.known,
             resources=self.resources,
             allocatable=shown("allocatable"),
             requested=shown("requested"),
-            figures=figures,
+            figures={tracker.name: shown(tracker.name) for tracker in self.trackers},
+            # It keeps the rules alive, so that no others are taken for them.
             node=lambda index: self.info(index, rules),
             values=self.values,
-            cluster=cluster,
-            nominated=self.nominations(),
             trackers=self.trackers,
-            version=version,
             members=self.members,
             born=self.columns.born(),
             revisions=self.columns.revisions(),
@@ -263,7 +268,7 @@ class NodeTable:
         for name, row in self.rows.items():
             row.values, row.figures = found.values(name, row.values, going), {}
             self.columns.revise(row.index)
-        self.trackers, self.next = found.trackers, None
+        self.trackers, self.next, self._frame = found.trackers, None, None
         return True
 
 
