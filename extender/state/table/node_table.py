@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from domain.usage import load
-from extender.framework import verdicts, views
+from extender.framework import views
 from extender.state import claims, deltas, lending, records
 from extender.state.table import columns, replacement, rows
 
