@@ -177,6 +177,16 @@ class Sums(msgspec.Struct, frozen=True, gc=False):
     prod_delta: Vector
     node_estimated: Vector
 
+    def with_unreported(self, pod: Resident) -> "Sums":
+        """Return the sums with one more resident, of which the report says nothing."""
+        estimate = pod.estimate
+        return Sums(
+            self.prod_usage,
+            plus(self.node_delta, estimate),
+            plus(self.prod_delta, estimate) if pod.prod else self.prod_delta,
+            plus(self.node_estimated, estimate),
+        )
+
     def plus(self, other: "Sums") -> "Sums":
         """Return the sums with those of other residents."""
         return Sums(
@@ -258,7 +268,7 @@ _UNREPORTED: tuple[bool, Vector | None] = (False, None)
 
 
 def accumulate(
-    report: Report, residents: Iterable[Resident], width: int, *, include_system: bool
+    report: Report, residents: Iterable[Resident], width: int, *, include_system: bool = False
 ) -> Sums:
     """Sum what the residents of a node use and are still expected to use."""
     updated = float("-inf") if report.updated_at is None else report.updated_at
@@ -291,12 +301,6 @@ def accumulate(
     )
 
 
-def unreported(pod: Resident) -> Sums:
-    """Sum what one resident is expected to use of which the report says nothing."""
-    nothing = (0,) * len(pod.estimate)
-    return Sums(nothing, pod.estimate, pod.estimate if pod.prod else nothing, pod.estimate)
-
-
 def _total(vectors: Sequence[Vector], width: int) -> Vector:
     if len(vectors) == 1:
         return vectors[0]
@@ -313,24 +317,42 @@ def _missing(pod: Resident, used: Vector | None, updated: float, interval: float
     return tuple([max(0, e - u) for e, u in zip(pod.estimate, used, strict=True)])
 
 
-def expected(
-    report: Report, sums: Sums, *, prod: bool, kind: str = "", duration: float = 0.0
-) -> Vector:
-    """Expected usage of a node before the incoming pod; the report has node figures."""
-    if prod:
-        return plus(sums.prod_usage, sums.prod_delta)
-    if kind:
-        measured = report.aggregated(kind, duration)
-        if measured is None:
+class Basis(msgspec.Struct, frozen=True, gc=False):
+    """What the usage of a node is expected to be, before its pods are added."""
+
+    prod: bool
+    """Whether only what prod pods use counts."""
+    measured: Vector | None
+    """None: what is measured of the node does not count."""
+
+    def expected(self, sums: Sums) -> Vector:
+        """Return the expected usage of the node before the incoming pod."""
+        if self.prod:
+            return plus(sums.prod_usage, sums.prod_delta)
+        if self.measured is None:
             return sums.node_estimated
-        return plus(measured, sums.node_delta)
+        return plus(self.measured, sums.node_delta)
+
+
+def basis(report: Report, *, prod: bool, kind: str = "", duration: float = 0.0) -> Basis:
+    """Return by what the usage of a node is judged; the report has node figures."""
+    if prod:
+        return Basis(prod, None)
+    if kind:
+        return Basis(prod, report.aggregated(kind, duration))
     assert report.usage is not None
-    return plus(report.usage, sums.node_delta)
+    return Basis(prod, report.usage)
 
 
-def room(total: int, percent: int, used: int) -> int:
-    """Return the largest estimate that keeps the rounded utilisation at or under a percentage."""
+def full(total: int, percent: int) -> int | None:
+    """Return the largest usage whose rounded share is at or under a percentage; None: any is."""
     if percent == 0 or total == 0:
+        return None
+    return -((2 * percent + 1) * total // -200) - 1
+
+
+def room(most: int | None, used: int) -> int:
+    """Return the largest estimate for which a largest usage leaves room."""
+    if most is None:
         return UNLIMITED
-    refused_from = -((2 * percent + 1) * total // -200)
-    return max(-UNLIMITED, min(refused_from - 1 - used, UNLIMITED))
+    return max(-UNLIMITED, min(most - used, UNLIMITED))

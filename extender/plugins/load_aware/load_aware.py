@@ -12,9 +12,9 @@ from extender.plugins.load_aware import (
     diagnosis,
     estimation,
     inspection,
+    measured,
     node_sums,
     one_node,
-    thresholds,
 )
 
 NAME = "LoadAware"
@@ -62,7 +62,19 @@ class LoadAware:
         )
         estimator = estimation.Estimator(arguments)
         self.estimate, self.resident = estimator.estimate, estimator.resident
-        self._weights = np.array([arguments.weights.get(name, 0) for name in self.universe])
+        weights = [arguments.weights.get(name, 0) for name in self.universe]
+        self._weights_listed, self._weights = weights, np.array(weights)
+        self._weight = sum(weights) + arguments.dominant_weight
+        side, fresh = 2 + self._width, 2 * (2 + self._width)
+        scored = fresh + 1 + self._width
+        # By whether a pod is a prod pod, no before yes.
+        self._sides = slice(side, fresh), slice(0, side)
+        self._offered = slice(fresh, scored)
+        self._taken = (
+            slice(scored + self._width, scored + 2 * self._width),
+            slice(scored, scored + self._width),
+        )
+        self._reader = measured.Reader(arguments)
         self._node_sums = node_sums.NodeSums(
             self.resident, self._width, include_system=arguments.prod_includes_system
         )
@@ -93,66 +105,18 @@ class LoadAware:
 
     def _figures(self, facts: views.NodeInfo) -> tuple[int, ...]:
         report = self.report(facts)
+        if report is not None and report.usage is not None:
+            return self._reader.of(facts.node, report).figures(self._sums(report, facts))
+        free = (_NEVER, 0, *(_NEVER,) * self._width)
+        prod = other = free
+        if report is not None:
+            profile, late = self._reader.profile(facts.node), self._reader.filtered_until(report)
+            prod, other = (
+                (late, *free[1:]) if profile.chosen(prod=side)[0].active() else free
+                for side in (True, False)
+            )
         total = load.vector(dict(facts.node.total), self.universe)
-        zero = (0,) * self._width
-        if report is None:
-            free = (_NEVER, 0, *(_NEVER,) * self._width)
-            return (*free, *free, 0, *total, *zero, *zero)
-        profile, sums = self._profile(facts), self._sums(report, facts)
-        prod_limits = other_limits = self._limits(profile, report, sums, total, prod=False)
-        prod_base = other_base = self._score_base(report, sums, prod=False)
-        # Most often nothing holds for prod pods alone.
-        if profile.prod.active():
-            prod_limits = self._limits(profile, report, sums, total, prod=True)
-        if self._arguments.score_prod_usage:
-            prod_base = self._score_base(report, sums, prod=True)
-        scored_until = 0 if report.usage is None else self._fresh_until(report)
-        return (*prod_limits, *other_limits, scored_until, *total, *prod_base, *other_base)
-
-    def _fresh_until(self, report: load.Report) -> int:
-        if report.updated_at is None:
-            return 0
-        return round((report.updated_at + self._arguments.expiration_seconds) * 1000)
-
-    def _limits(
-        self,
-        profile: load.Profile,
-        report: load.Report,
-        sums: load.Sums,
-        total: load.Vector,
-        *,
-        prod: bool,
-    ) -> tuple[int, ...]:
-        group, compares_prod = profile.chosen(prod=prod)
-        if not group.active():
-            return (_NEVER, 0, *(_NEVER,) * self._width)
-        fresh_until = self._fresh_until(report) if self._arguments.filter_expired else _NEVER
-        if report.usage is None:
-            return (fresh_until, 0, *(_NEVER,) * self._width)
-        used = load.expected(
-            report, sums, prod=compares_prod, kind=group.kind, duration=group.duration
-        )
-        percent = group.percent
-        rooms = [
-            load.room(offered, percent.get(name, 0), taken)
-            for name, offered, taken in zip(self.universe, total, used, strict=True)
-        ]
-        return (fresh_until, int(bool(group.kind)), *rooms)
-
-    def _profile(self, facts: views.NodeInfo) -> load.Profile:
-        return thresholds.profile(facts.node.thresholds, self._arguments.profile)
-
-    def _score_base(self, report: load.Report, sums: load.Sums, *, prod: bool) -> load.Vector:
-        arguments = self._arguments
-        if report.usage is None:
-            return (0,) * self._width
-        return load.expected(
-            report,
-            sums,
-            prod=prod and arguments.score_prod_usage,
-            kind=arguments.score_kind,
-            duration=arguments.score_duration,
-        )
+        return (*prod, *other, 0, *total, *(0,) * 2 * self._width)
 
     def shown(self, info: views.NodeInfo) -> dict[str, Any]:
         """Return what is added up on a node."""
@@ -160,7 +124,7 @@ class LoadAware:
 
     def inspect(self, facts: views.NodeInfo) -> dict[str, Any]:
         """Return what is added up, what was measured, and the thresholds that hold here."""
-        profile = self._profile(facts)
+        profile = self._reader.profile(facts.node)
         return inspection.inspected(self, facts, profile)
 
     # -- extension points ------------------------------------------------------------------
@@ -178,11 +142,11 @@ class LoadAware:
         if prepared.daemon:
             return None
         if rows.size == 1:
-            column = view.figures[NAME][self._side(prepared), rows.item()].tolist()
+            column = view.figures[NAME][self._sides[prepared.prod], rows.item()].tolist()
             code = one_node.filter_code(column, prepared.amounts, _milliseconds(now))
             code = self._code_of_stale if code == one_node.STALE else code
             return verdicts.Verdict(np.array((code,), dtype=np.int16), self._reasons)
-        until, windowed, *room = view.gathered(NAME, rows, self._side(prepared))
+        until, windowed, *room = view.gathered(NAME, rows, self._sides[prepared.prod])
         codes = np.zeros(rows.size, dtype=np.int16)
         for index in reversed(range(self._width)):
             np.copyto(codes, index + 1, where=room[index] < prepared.amounts[index])
@@ -204,20 +168,14 @@ class LoadAware:
         lowest = view.lowest(NAME)
         if lowest is None:
             return False
-        return not one_node.filter_code(
-            lowest[self._side(prepared)], prepared.amounts, _milliseconds(now)
-        )
-
-    def _side(self, prepared: Expected) -> slice:
-        """Return where the figures for such a pod are: fresh until, by a window, room."""
-        start = 0 if prepared.prod else 2 + self._width
-        return slice(start, start + 2 + self._width)
+        column = lowest[self._sides[prepared.prod]]
+        return not one_node.filter_code(column, prepared.amounts, _milliseconds(now))
 
     def shortage(
         self, prepared: Expected, view: views.View, rows: verdicts.Rows, now: float
     ) -> verdicts.Shares:
         """Say what share of the pod's estimate is too much on each node; all of it where stale."""
-        until, _, *room = view.gathered(NAME, rows, self._side(prepared))
+        until, _, *room = view.gathered(NAME, rows, self._sides[prepared.prod])
         worst = np.zeros(rows.size)
         for index, amount in enumerate(prepared.amounts):
             lacking = amount - room[index].astype(np.float64)
@@ -229,7 +187,7 @@ class LoadAware:
         self, prepared: Expected, view: views.View, row: int, now: float
     ) -> verdicts.Diagnosis:
         """Say how full the node would be, per resource that a threshold restricts."""
-        until, _, *room = view.figures[NAME][self._side(prepared), row].tolist()
+        until, _, *room = view.figures[NAME][self._sides[prepared.prod], row].tolist()
         name = view.names[row]
         if until <= _milliseconds(now):
             return _stale(name, now - until / 1000 if until else None)
@@ -237,11 +195,11 @@ class LoadAware:
         report, sums = self.report(facts), self.sums(facts)
         if report is None or sums is None:
             return verdicts.Diagnosis("")
-        profile = self._profile(facts)
+        profile = self._reader.profile(facts.node)
         group, compares_prod = profile.chosen(prod=prepared.prod)
-        used = load.expected(
-            report, sums, prod=compares_prod, kind=group.kind, duration=group.duration
-        )
+        used = load.basis(
+            report, prod=compares_prod, kind=group.kind, duration=group.duration
+        ).expected(sums)
         total = load.vector(dict(facts.node.total), self.universe)
         places = zip(self.universe, room, used, total, strict=True)
         return diagnosis.shortfalls(name, group.percent, places, prepared.amounts)
@@ -250,21 +208,18 @@ class LoadAware:
         self, prepared: Expected, view: views.View, rows: verdicts.Rows, now: float
     ) -> verdicts.Score | None:
         """Prefer nodes that stay emptier with the pod on them."""
-        arguments, width = self._arguments, self._width
-        weights = sum(arguments.weights.values()) + arguments.dominant_weight
-        if not weights:
+        if not self._weight:
             return None
-        fresh = 2 * (2 + width)
-        start = fresh + 1 + width * (1 if prepared.prod else 2)
+        arguments, moment = self._arguments, _milliseconds(now)
+        offered, taken = self._offered, self._taken[prepared.prod]
         if rows.size == 1:
-            column = view.figures[NAME][fresh : start + width, rows.item()].tolist()
-            moment, amounts = _milliseconds(now), prepared.amounts
-            value = one_node.score(arguments, self.universe, column, amounts, moment)
+            column = view.figures[NAME][offered.start : taken.stop, rows.item()].tolist()
+            dominant, amounts = arguments.dominant_weight, prepared.amounts
+            value = one_node.score(self._weights_listed, dominant, column, amounts, moment)
             return verdicts.Score(np.array((value,), dtype=np.int64))
-        figures = view.gathered(NAME, rows, slice(fresh, fresh + 1 + width))
+        figures = view.gathered(NAME, rows, offered)
         until, totals = figures[0], figures[1:]
-        used = view.gathered(NAME, rows, slice(start, start + width))
-        shares = totals - used
+        shares = totals - view.gathered(NAME, rows, taken)
         shares -= np.array(prepared.amounts, dtype=np.int64)[:, np.newaxis]
         np.maximum(shares, 0, out=shares)
         shares *= 100
@@ -272,8 +227,8 @@ class LoadAware:
         values = self._weights @ shares
         if arguments.dominant_weight:
             values += arguments.dominant_weight * shares.min(axis=0, initial=100)
-        values //= weights
-        stale = until <= _milliseconds(now)
+        values //= self._weight
+        stale = until <= moment
         if np.count_nonzero(stale):
             values[stale] = 0
         return verdicts.Score(values)

@@ -64,6 +64,12 @@ class NodeSums:
             self._kept[node] = (_Kept(report, pods, sums),)
             return sums
         nearest, other = known[0], known[-1]
+        count = len(nearest.pods)
+        if len(pods) == count + 1 and pods[:count] == nearest.pods:
+            # As most often: one pod has come.
+            sums = self._with(nearest, pods[count])
+            self._kept[node] = (_Kept(report, pods, sums), other)
+            return sums
         change = _change(nearest.pods, pods)
         if change.size > 1 and other is not nearest:
             farther = _change(other.pods, pods)
@@ -74,6 +80,13 @@ class NodeSums:
         sums = self._changed(nearest, change, pods)
         self._kept[node] = (_Kept(report, pods, sums), other)
         return sums
+
+    def _with(self, known: _Kept, pod: views.PodRecord) -> load.Sums:
+        """Return the sums with one more pod."""
+        come = self._resident(pod)
+        if come.key not in known.report.pods:
+            return known.sums.with_unreported(come)
+        return known.sums.plus(load.accumulate(known.report, (come,), self._width))
 
     def _changed(
         self, known: _Kept, change: _Change, pods: tuple[views.PodRecord, ...]
@@ -97,9 +110,7 @@ class NodeSums:
         *,
         include_system: bool = False,
     ) -> load.Sums:
-        residents = list(map(self._resident, pods))
-        if len(residents) == 1 and not include_system and residents[0].key not in report.pods:
-            return load.unreported(residents[0])
+        residents = map(self._resident, pods)
         return load.accumulate(report, residents, self._width, include_system=include_system)
 
 

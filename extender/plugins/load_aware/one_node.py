@@ -1,5 +1,6 @@
 """One node judged with plain integers, since vectors of one cost as much as vectors of hundreds."""
 
+import operator
 from collections.abc import Sequence
 from typing import Final
 
@@ -18,35 +19,31 @@ def filter_code(column: Sequence[int], amounts: load.Vector, now: int) -> int:
     """
     if column[0] <= now:
         return STALE
-    width = len(amounts)
-    code = next((at + 1 for at in range(width) if column[2 + at] < amounts[at]), 0)
-    return code + width if code and column[1] else code
+    short = list(map(operator.lt, column[2:], amounts))
+    if True not in short:
+        return 0
+    code = short.index(True) + 1
+    return code + len(amounts) if column[1] else code
 
 
 def score(
-    arguments: load.Arguments,
-    universe: Sequence[str],
-    column: Sequence[int],
-    amounts: load.Vector,
-    now: int,
+    weights: Sequence[int], dominant: int, column: Sequence[int], amounts: load.Vector, now: int
 ) -> int:
     """Return how empty a node stays with the pod on it, 0 to 100.
 
-    The column begins with until when the report may be scored by and the totals, and ends with the
-    expected usage, per resource of the universe.
+    `weights` are by resource, `dominant` is that of the fullest one. The column begins with until
+    when the report may be scored by and the totals, and ends with the expected usage, per resource.
     """
     if column[0] <= now:
         return 0
-    weights, dominant = arguments.weights, arguments.dominant_weight
     width = len(amounts)
-    used = column[len(column) - width :]
     weighed, lowest = 0, 100
-    for at, name in enumerate(universe):
-        weight = weights.get(name, 0)
+    for weight, total, used, amount in zip(
+        weights, column[1 : 1 + width], column[-width:], amounts, strict=True
+    ):
         if not weight and not dominant:
             continue
-        total = column[1 + at]
-        share = max(total - used[at] - amounts[at], 0) * 100 // max(total, 1)
+        share = max(total - used - amount, 0) * 100 // max(total, 1)
         weighed += weight * share
         lowest = min(lowest, share)
-    return (weighed + dominant * lowest) // (sum(weights.values()) + dominant)
+    return (weighed + dominant * lowest) // (sum(weights) + dominant)

@@ -74,11 +74,11 @@ def test_worked_example():
     ]
     sums = load.accumulate(report, residents, WIDTH, include_system=False)
     assert sums.node_delta == (14300, 12025908429 - 2 * GI + (200 << 20))
-    before = load.expected(report, sums, prod=False)
+    before = load.basis(report, prod=False).expected(sums)
     full = load.plus(before, (3400, 6012954214))
     assert full == (47700, 123475276595)
-    assert load.room(64000, 65, before[0]) < 3400
-    assert load.room(64000, 75, before[0]) >= 3400
+    assert load.room(load.full(64000, 65), before[0]) < 3400
+    assert load.room(load.full(64000, 75), before[0]) >= 3400
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_aggregated_usage(kind, duration, expected):
 def test_a_missing_exact_window_falls_back_to_the_sum_of_estimates():
     report = load.Report(0.0, 60.0, (1, 1), (0, 0), (), {})
     sums = load.Sums((0, 0), (5, 5), (0, 0), (7, 8))
-    assert load.expected(report, sums, prod=False, kind="p95", duration=300.0) == (7, 8)
+    assert load.basis(report, prod=False, kind="p95", duration=300.0).expected(sums) == (7, 8)
 
 
 @pytest.mark.parametrize(
@@ -123,14 +123,15 @@ def test_room_is_the_largest_amount_that_keeps_the_rounded_share(total, percent,
     def share(amount):
         return (200 * amount + total) // (2 * total)
 
-    free = load.room(total, percent, used)
+    free = load.room(load.full(total, percent), used)
     assert share(used + free) <= percent
     assert share(used + free + 1) > percent
     assert math.isclose(used + free, (percent + 0.5) / 100 * total, rel_tol=1e-9, abs_tol=1.01)
 
 
 def test_nothing_is_restricted_without_a_threshold_or_a_capacity():
-    assert load.room(0, 50, 7) == load.room(9, 0, 7) == load.UNLIMITED
+    assert load.full(0, 50) is load.full(9, 0) is None
+    assert load.room(None, 7) == load.UNLIMITED
 
 
 @pytest.mark.parametrize("prod", [True, False])
