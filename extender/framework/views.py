@@ -5,8 +5,9 @@ The records behind them have their names here as well: a plug-in imports the fra
 
 import dataclasses
 import functools
+import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 import msgspec
 import numpy as np
@@ -58,6 +59,7 @@ RESERVATION = reservation_claims.NAME
 SHOWN = claims.SHOWN
 offered = reservation_claims.offered
 reservation_claim = claims.reservation
+_POD: Final = operator.attrgetter("pod")
 Figures = tuple[tuple[int, ...], object | None]
 """One number per column, and one frozen value for what no column can say."""
 
@@ -323,7 +325,7 @@ def pods_of(
 ) -> tuple[records.PodRecord, ...]:
     """Return the pods behind claims; what Reservations keep runs nowhere."""
     if not reserved:
-        return tuple([claim.pod for claim in held])
+        return tuple(map(_POD, held))
     return tuple([claim.pod for claim in held if claim.id not in reserved])
 
 

@@ -36,7 +36,7 @@ class Warmup:
         self._clock = clock
         self._nap = clocks.Nap(clock)
         self._done = False
-        cluster.followers.append(lambda _delta: self.wake())
+        cluster.followers.append(lambda _delta: self._nap.wake())
 
     def health(self) -> str | None:
         """Return why the picture cannot be used yet."""

@@ -119,7 +119,7 @@ def read(
 def written(codecs: Iterable[AllocationCodec], granted: Allocations) -> dict[str, str]:
     """Return the annotations that record allocations."""
     texts: dict[str, str] = {}
-    for codec in codecs:
+    for codec in codecs if granted else ():
         if codec.name in granted:
             texts |= codec.encode(granted[codec.name])
     return texts

@@ -56,10 +56,12 @@ class PodRequirements(msgspec.Struct, frozen=True, weakref=True, cache_hash=True
         """
         if self.band is not qos.Band.BATCH:
             return ()
-        asked = dict(self.requests)
-        pairs = qos.TRANSLATION[qos.Band.BATCH].items()
-        amounts = ((native, asked.get(batch) or asked.get(native, 0)) for native, batch in pairs)
-        return tuple((name, value) for name, value in amounts if value > 0)
+        asked, found = dict(self.requests), list[tuple[str, int]]()
+        for native, batch in qos.TRANSLATION[qos.Band.BATCH].items():
+            amount = asked.get(batch) or asked.get(native, 0)
+            if amount > 0:
+                found.append((native, amount))
+        return tuple(found)
 
     @staticmethod
     def remembered(most: int) -> Callable[[short_memo.Function], short_memo.Function]:

@@ -104,7 +104,7 @@ def answer(on: parts.Parts, body: bytes, now: float) -> bytes:
     on.waits.tried(question.request.key, now)
     judged = _judge(on, view, (asked, candidates), now, live=True)
     kept = judged.kept()
-    only = _kept_place(on, question, kept) or _only(on, question, view, (candidates, kept), now)
+    only = _kept_place(on, question, kept) or _only(on, question, view, (asked, judged, kept), now)
     if only is not None:
         return _one_name(only)
     if judged.unanimous:
@@ -192,14 +192,14 @@ def _only(
     on: parts.Parts,
     question: request_codec.Question,
     view: views.View,
-    names: tuple[request_codec.Candidates, request_codec.Candidates],
+    judged: tuple[pipeline.Cycle, _Judgement, request_codec.Candidates],
     now: float,
 ) -> str | None:
     """Return the one name to answer, None for the whole list.
 
     A call with one name is about a nominated node: there is nothing to choose.
     """
-    asked, kept = names
+    cycle, asked, kept = judged
     if on.decider is None or question.traits is None or not on.switches.enforces:
         return None
     if not kept.rows.size:
@@ -212,11 +212,7 @@ def _only(
         return None
     place = on.decider.decide(
         case,
-        lambda: prioritize.points(
-            on.plugins.score(
-                on.cycles.get(on.plugins, question.request, view), view, kept.rows, now
-            )
-        ),
+        lambda: prioritize.points(on.plugins.score(cycle, view, kept.rows, now)),
         now,
     )
     if place is None:
@@ -251,13 +247,17 @@ def _judge(
     cycle, candidates = asked
     rows = candidates.rows
     refusals: tuple[pipeline.Refusal, ...] = ()
-    codes = np.zeros(rows.size, dtype=np.int16)
     unknown = rows < 0
-    if on.switches.asks:
-        some = np.count_nonzero(unknown)
-        outcome = on.plugins.filter(cycle, view, rows[~unknown] if some else rows, now)
-        refusals = outcome.refusals
-        codes[~unknown if some else ...] = outcome.codes
+    some = np.count_nonzero(unknown)
+    if not on.switches.asks:
+        codes = np.zeros(rows.size, dtype=np.int16)
+    elif some:
+        codes = np.zeros(rows.size, dtype=np.int16)
+        outcome = on.plugins.filter(cycle, view, rows[~unknown], now)
+        refusals, codes[~unknown] = outcome.refusals, outcome.codes
+    else:
+        outcome = on.plugins.filter(cycle, view, rows, now)
+        refusals, codes = outcome.refusals, outcome.codes
     if live and on.switches.enforces and _is_passed_over(on, view, cycle, (rows, codes), now):
         refusals = (*refusals, _PASSED_OVER)
         codes[codes == 0] = len(refusals)
@@ -265,7 +265,8 @@ def _judge(
         _explain(on, view, cycle, _Judgement(candidates, codes, refusals), now)
     if not on.switches.enforces:
         codes[:] = 0
-    codes[unknown] = len(refusals) + 1
+    if some:
+        codes[unknown] = len(refusals) + 1
     return _Judgement(candidates, codes, (*refusals, _UNKNOWN))
 
 
@@ -283,7 +284,9 @@ def _is_passed_over(
     for a while: the pod is nominated to that node, which the scheduler then looks at first.
     """
     rows, codes = judged
-    if np.count_nonzero(codes) == codes.size or not on.waits.may_pass_over(cycle.pod, now):
+    if not on.plugins.reserved.concerns(cycle) or np.count_nonzero(codes) == codes.size:
+        return False
+    if not on.waits.may_pass_over(cycle.pod, now):
         return False
     return on.plugins.reserved.prefers_others(cycle, view, rows)
 

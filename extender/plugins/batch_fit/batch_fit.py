@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from api import names
 from api.wire import quantity
 from domain import short_memo, wording
 from domain.lending import colocation
 from extender.framework import verdicts, views
+from extender.plugins.batch_fit import node_sums
 
 NAME = "BatchFit"
 
@@ -18,7 +18,7 @@ CPU = verdicts.Status("node may not lend that much cpu to batch work")
 MEMORY = verdicts.Status("node may not lend that much memory to batch work")
 STATUSES = (CPU, MEMORY)
 
-_LENT = ((names.CPU, names.BATCH_CPU), (names.MEMORY, names.BATCH_MEMORY))
+_LENT = node_sums.LENT
 
 
 class BatchFit:
@@ -33,12 +33,16 @@ class BatchFit:
     columns = len(_LENT)
     expires = False
 
+    def __init__(self) -> None:
+        self._sums = node_sums.NodeSums()
+
     def node(self, info: views.NodeInfo) -> tuple[tuple[int, ...], None]:
         """Return what may still be lent."""
+        sums = self._sums.of(info.node.name, info.pods)
         if info.policy.cpu is None and info.policy.memory is None:
-            published, sums = _published(info.node.allocatable), _sums(info.pods)
+            published = _published(info.node.allocatable)
             return (published[0] - sums[1], published[1] - sums[3]), None
-        return tuple([balance.left for balance in _balances(info)]), None
+        return tuple([balance.left for balance in _balances(info, sums)]), None
 
     def start(self) -> None:
         """Keep nothing of the cluster as a whole."""
@@ -94,7 +98,9 @@ class BatchFit:
         del now
         facts = view.node(row)
         asked = dict(prepared)
-        for (native, _), balance in zip(_LENT, _balances(facts), strict=True):
+        for (native, _), balance in zip(
+            _LENT, _balances(facts, node_sums.summed(facts.pods)), strict=True
+        ):
             wanted = asked.get(native, 0)
             if wanted > balance.left:
                 return _diagnosis(facts.node.name, native, wanted, balance)
@@ -102,7 +108,8 @@ class BatchFit:
 
     def inspect(self, facts: views.NodeInfo) -> dict[str, Any]:
         """Return what may be lent of each resource, what is, and where that comes from."""
-        pairs = zip(_LENT, _balances(facts), strict=True)
+        balances = _balances(facts, node_sums.summed(facts.pods))
+        pairs = zip(_LENT, balances, strict=True)
         return {native: _shown(balance) for (native, _), balance in pairs}
 
     def reserve(
@@ -167,33 +174,14 @@ def _shown(balance: _Balance) -> dict[str, Any]:
     }
 
 
-@views.PodRequirements.remembered(8192)
-def _taken(requirements: views.PodRequirements) -> tuple[int, ...]:
-    """Return what a pod holds firmly and what it borrows, of one resource after another."""
-    holds = colocation.holds_requests(requirements.band)
-    amounts = requirements.requests if holds else requirements.lent
-    found: list[int] = []
-    for native, _ in _LENT:
-        amount = _amount(amounts, native)
-        found += (amount, 0) if holds else (0, amount)
-    return tuple(found)
-
-
 @short_memo.remembered(1024)
 def _published(allocatable: views.Pairs) -> tuple[int, ...]:
     """Return what a node's status publishes of each resource, found once for nodes alike."""
-    return tuple([_amount(allocatable, batch) for _, batch in _LENT])
+    return tuple([node_sums.amount(allocatable, batch) for _, batch in _LENT])
 
 
-def _sums(pods: Sequence[views.PodRecord]) -> Sequence[int]:
-    """Return what pods hold firmly and what they borrow, of one resource after another."""
-    taken = [_taken(pod.requirements) for pod in pods]
-    return list(map(sum, zip(*taken, strict=True))) if taken else [0] * 2 * len(_LENT)
-
-
-def _balances(facts: views.NodeInfo) -> list[_Balance]:
+def _balances(facts: views.NodeInfo, sums: node_sums.Sums) -> list[_Balance]:
     """Return the balance of each resource, in their order."""
-    sums = _sums(facts.pods)
     allocatable = dict(facts.node.allocatable)
     found = []
     for at, (native, batch) in enumerate(_LENT):
@@ -248,7 +236,3 @@ def _sum(native: str, balance: _Balance) -> str:
         f"({wording.amount(native, balance.total)} - {wording.amount(native, balance.firm)})"
     )
     return f"{unrequested} * {lending.percent} %{lent}"
-
-
-def _amount(amounts: views.Pairs, name: str) -> int:
-    return next((value for resource, value in amounts if resource == name), 0)

@@ -240,7 +240,8 @@ class NodeTable:
         left = due = self.stale() if most is None else most
         missing = self.next.missing if self.next else set()
         for names in (self.late.changed, self.late.ruled, missing):
-            left -= self.compute(names, left, rules)
+            if names:
+                left -= self.compute(names, left, rules)
         if self.next is not None and (most is None or left > 0):
             self.next.catch_up(None if most is None else _CHANGES_PER_ROW * left)
         return due - left

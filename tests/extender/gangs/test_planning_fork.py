@@ -104,7 +104,11 @@ def test_members_of_different_gangs_that_are_alike_are_judged_once(cluster):
             return super().filter(cycle, view, rows, now)
 
     cluster.pipeline = Counting(
-        **{one.name: getattr(cluster.pipeline, one.name) for one in dataclasses.fields(Counting)}
+        **{
+            one.name: getattr(cluster.pipeline, one.name)
+            for one in dataclasses.fields(Counting)
+            if one.init
+        }
     )
     fork = planning_fork.PlanningFork(cluster.cluster)
     for name in "ab":
