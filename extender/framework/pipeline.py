@@ -157,12 +157,12 @@ class Pipeline:
             codes[:] = 1
             return Outcome(codes, (asked.refused,))
         refusals: list[Refusal] = []
-        judged = _asked_about(view, rows)
         points = self._points(asked)
         for plugin, screen in points.filters:
             prepared = asked.prepared[plugin.name]
             if screen is not None and screen.passes_all(prepared, view, now):
                 continue
+            judged = _asked_about(view, rows)
             verdict = plugin.filter(prepared, view, judged, now)
             if verdict is None or not np.count_nonzero(verdict.codes):
                 continue

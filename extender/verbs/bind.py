@@ -142,16 +142,14 @@ class Binder:
                 return _FENCED
             if not window.is_open():
                 return _CHANGED
-            async with contextlib.AsyncExitStack() as turn:
-                attempt = permit_waits.Attempt(deadline, connected, turn)
-                reserved = await self._reserved(truth, asked.node, attempt)
-                if isinstance(reserved, str):
-                    return reserved
-                if self._reserving.permits(reserved):
-                    window = self._window()
-                # Figures follow now: kube-scheduler waits for the next filter call, not for this.
-                asyncio.get_running_loop().call_soon(self._parts.books.cluster.view)
-                outcome = await self._write(reserved, window)
+            reserved = self._reserving.reserve(truth, asked.node)
+            if isinstance(reserved, str):
+                return reserved
+            attempt = permit_waits.Attempt(deadline, connected)
+            if self._reserving.permits(reserved):
+                outcome = await self._let_go(reserved, attempt)
+            else:
+                outcome = await self._sent(reserved, attempt, window)
             if isinstance(outcome, str):
                 return outcome
             truth = outcome
@@ -159,21 +157,29 @@ class Binder:
     def _window(self) -> bind_window.Window:
         return bind_window.Window.opened(self._parts.clock, self._settings.start_seconds)
 
-    async def _reserved(
-        self, truth: pod_truth.Truth, node: str, attempt: permit_waits.Attempt
-    ) -> reserving.Reserved | str:
-        """Reserve, and wait for what plug-ins let the pod wait for."""
-        reserved = self._reserving.reserve(truth, node)
-        if isinstance(reserved, str):
-            return reserved
-        if self._reserving.permits(reserved):
-            refusal = await self._permitting.waited(reserved, attempt)
+    async def _let_go(
+        self, reserved: reserving.Reserved, attempt: permit_waits.Attempt
+    ) -> str | pod_truth.Truth:
+        """Wait for what plug-ins let the pod wait for, then write; its turn ends with that."""
+        async with contextlib.AsyncExitStack() as turn:
+            refusal = await self._permitting.waited(reserved, attempt, turn)
             if refusal is not None:
                 return refusal
+            return await self._sent(reserved, attempt, self._window())
+
+    async def _sent(
+        self,
+        reserved: reserving.Reserved,
+        attempt: permit_waits.Attempt,
+        window: bind_window.Window,
+    ) -> str | pod_truth.Truth:
+        """Write what is reserved, unless nobody waits for the answer any more."""
         if attempt.is_over(self._parts.clock):
             self._parts.books.forget(reserved.pod.uid)
             return permit_waits.LEFT
-        return reserved
+        # Figures follow now: kube-scheduler waits for the next filter call, not for this.
+        asyncio.get_running_loop().call_soon(self._parts.books.cluster.view)
+        return await self._write(reserved, window)
 
     # -- write -----------------------------------------------------------------------------
 

@@ -32,8 +32,6 @@ class Attempt(msgspec.Struct, frozen=True):
     """On the monotonic clock."""
     connected: Callable[[], bool]
     """Whether the caller still waits for the answer."""
-    turn: contextlib.AsyncExitStack
-    """What ends with the attempt, such as the turn of a bind that was held."""
 
     def is_over(self, clock: clocks.Clock) -> bool:
         """Whether no answer is waited for any more."""
@@ -57,13 +55,18 @@ class PermitWaits:
         self._held = 0
         self._nodes = held_nodes.HeldNodes(books.cluster)
 
-    async def waited(self, reserved: reserving.Reserved, attempt: Attempt) -> str | None:
-        """Return None once the pod may be bound, else the answer; then nothing is reserved."""
+    async def waited(
+        self, reserved: reserving.Reserved, attempt: Attempt, turn: contextlib.AsyncExitStack
+    ) -> str | None:
+        """Return None once the pod may be bound, else the answer; then nothing is reserved.
+
+        `turn` is what ends with the attempt, such as the turn of a bind that was held.
+        """
         refusal, began = "waiting was interrupted", self._clock.monotonic()
         waits: list[verdicts.Wait] = []
         try:
             with self._nodes.held(reserved.node):
-                refusal = await self._permitted(reserved, attempt, waits)
+                refusal = await self._permitted(reserved, attempt, turn, waits)
             if not refusal and reserved.pod.uid not in self._books.assumptions:
                 return ""
         finally:
@@ -78,7 +81,11 @@ class PermitWaits:
         return refusal or None
 
     async def _permitted(
-        self, reserved: reserving.Reserved, attempt: Attempt, waits: list[verdicts.Wait]
+        self,
+        reserved: reserving.Reserved,
+        attempt: Attempt,
+        turn: contextlib.AsyncExitStack,
+        waits: list[verdicts.Wait],
     ) -> str:
         """Wait until the pod may be bound; then look at its node again, without its own claim.
 
@@ -93,7 +100,7 @@ class PermitWaits:
             if refusal or not ends or uid not in books.assumptions:
                 return refusal
             has_to_wait = self._turns.locked()
-            await attempt.turn.enter_async_context(self._turns)
+            await turn.enter_async_context(self._turns)
             if uid not in books.assumptions:
                 return self._outcomes.shown(uid, reserved.node)
             # Where the turn comes at once, nothing has happened since it was let go.
@@ -101,7 +108,7 @@ class PermitWaits:
                 is_fresh = self._clock.monotonic() <= good_until
                 is_same = is_fresh and self._state_of(reserved.node) == checked
                 return self._reserving.recheck(reserved, is_same=is_same)
-            await attempt.turn.aclose()
+            await turn.aclose()
 
     def _state_of(self, node: str) -> Hashable:
         """Return a value that is another one once a check of a node may no longer hold."""

@@ -90,6 +90,8 @@ class Coscheduling:
 
     def pre_filter(self, pod: views.PodInfo, view: views.View) -> Asked | verdicts.Status | None:
         """Find where the plan places a member; refuse it everywhere while there is no plan."""
+        if not pod.requirements.is_member:
+            return None
         gang = tracker.declared(pod.requirements, pod.namespace, self._defaults)
         if gang is None:
             return None

@@ -183,7 +183,8 @@ def _declared(
 
 def _held(claim: views.Claim | None, defaults: declaration.Defaults) -> tables.Member | None:
     """Return what a claim says of a member; what other plug-ins keep for it says nothing."""
-    if claim is None or claim.kind not in _STATES:
+    # Most pods are members of nothing.
+    if claim is None or not claim.pod.requirements.is_member or claim.kind not in _STATES:
         return None
     if claim.kind is views.ClaimKind.NOMINATED and claim.evidence != EVIDENCE:
         return None
