@@ -73,22 +73,12 @@ class Pipeline:
     codecs: tuple[protocols.AllocationCodec, ...] = ()
     hints: Mapping[str, protocols.QueueingHints] = dataclasses.field(default_factory=dict)
     sorts: tuple[protocols.QueueSort, ...] = ()
-    points: extension_points.PointsByNames = dataclasses.field(
-        init=False, compare=False, repr=False
-    )
+    points: extension_points.PointsByNames = dataclasses.field(init=False, compare=False)
     """Which of them are asked about a pod."""
 
     def __post_init__(self) -> None:
         """Prepare to find out once who is asked about pods that concern the same plug-ins."""
-        every = extension_points.Points(
-            tuple([(plugin, self.screens.get(plugin.name)) for plugin in self.filters]),
-            self.node_filters,
-            bool(self.aligned.names),
-            tuple([entry for entry in self.scorers if entry.weight]),
-            self.reservers,
-            self.permits,
-        )
-        object.__setattr__(self, "points", extension_points.PointsByNames(every, self.aligned))
+        object.__setattr__(self, "points", _points(self))
 
     def become(self, other: "Pipeline") -> None:
         """Ask other plug-ins from now on, as every holder of this pipeline does at once.
@@ -109,11 +99,10 @@ class Pipeline:
         prepared: dict[str, Any] = {}
         for plugin in self.pre_filters:
             found = plugin.pre_filter(pod, view)
-            if found is None:
-                continue
             if isinstance(found, verdicts.Status):
                 return Cycle(pod, prepared, Refusal(plugin.name, found))
-            prepared[plugin.name] = found
+            if found is not None:
+                prepared[plugin.name] = found
         return Cycle(pod, prepared)
 
     # -- Filter ------------------------------------------------------------------------------
@@ -309,6 +298,19 @@ class Pipeline:
     def _diagnoser(self, asked: Cycle, refusal: Refusal) -> tuple[protocols.Diagnoser | None, Any]:
         prepared = asked.prepared.get(refusal.plugin)
         return None if prepared is None else self.diagnosers.get(refusal.plugin), prepared
+
+
+def _points(plugins: Pipeline) -> extension_points.PointsByNames:
+    """Return who is asked about a pod, by those that prepared something of it."""
+    every = extension_points.Points(
+        tuple([(plugin, plugins.screens.get(plugin.name)) for plugin in plugins.filters]),
+        plugins.node_filters,
+        bool(plugins.aligned.names),
+        tuple([entry for entry in plugins.scorers if entry.weight]),
+        plugins.reservers,
+        plugins.permits,
+    )
+    return extension_points.PointsByNames(every, plugins.aligned)
 
 
 def without(plugins: Pipeline, name: str) -> Pipeline:

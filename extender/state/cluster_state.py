@@ -28,7 +28,6 @@ class ClusterState:
         self.followers: list[Callable[[deltas.Delta], None]] = []
         starts = {tracker.name: tracker.start() for tracker in trackers}
         self._cluster = {name: value for name, value in starts.items() if value is not None}
-        self._advancing = self._with_values()
 
     # -- reading ---------------------------------------------------------------------------
 
@@ -95,8 +94,7 @@ class ClusterState:
 
     def view(self, node: str = "") -> views.View:
         """Return a read-only snapshot until the next change; other nodes' lending may be late."""
-        table = self._table
-        late = table.late
+        table, late = self._table, self._table.late
         if node in late.ruled:
             late.change(node)
         if late.changed:
@@ -183,14 +181,10 @@ class ClusterState:
     def _advance(self, delta: deltas.Delta) -> None:
         self._view = None
         self.version += 1
-        views.advance(self._cluster, self._advancing, delta)
+        views.advance(self._cluster, self._trackers, delta)
         if self._table.next is not None:
             self._table.next.advance(delta)
         self._tell(delta)
-
-    def _with_values(self) -> tuple[views.StateTracker, ...]:
-        """Return the trackers that keep a value of the cluster."""
-        return tuple([one for one in self._trackers if one.name in self._cluster])
 
     def _tell(self, delta: deltas.Delta) -> None:
         for follower in self.followers:
@@ -256,7 +250,6 @@ class ClusterState:
         """Show what was prepared from now on; False while nodes are missing, or nothing is."""
         if adopted := self._table.adopt(self._cluster):
             self._trackers, self._view, self.version = self._table.trackers, None, self.version + 1
-            self._advancing = self._with_values()
         return adopted
 
     def fingerprint(self) -> dict[str, tuple[object, ...]]:
