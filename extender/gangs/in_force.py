@@ -170,8 +170,6 @@ class PlansInForce:
 
     def follow(self, delta: views.Delta) -> None:
         """Take in a change of the state: the plan of a member that it concerns is looked at."""
-        if not self._groups and not self.by_group:
-            return
         match delta:
             case views.ClaimDelta(_, before, after):
                 claim = after or before
