@@ -30,8 +30,8 @@ class Backlog:
         self._clock, self._begins = clock, begins
         self._members: dict[str, int] = {}
         """By group."""
-        self._ungated: set[str] = set()
-        """Groups with members that nothing holds back from kube-scheduler."""
+        self._ungated: dict[str, int] = {}
+        """Groups with members that nothing holds back from kube-scheduler, by their priority."""
         self._arrived_at = self._refused_at = -float("inf")
         self.lasts = False
         """Whether there is one, as it was found last."""
@@ -42,26 +42,29 @@ class Backlog:
         """Return how many members wait."""
         return sum(self._members.values())
 
-    @property
-    def is_full(self) -> bool:
-        """Whether so many members wait, of gangs without gates, that no further one is planned."""
-        return sum(self._members[group] for group in self._ungated) >= _MOST
+    def is_full(self, priority: int) -> bool:
+        """Whether so many members wait, of gangs without gates, that no further one is planned.
+
+        kube-scheduler tries pods of a higher priority before all of these.
+        """
+        ahead = (group for group, other in self._ungated.items() if other >= priority)
+        return sum(self._members[group] for group in ahead) >= _MOST
 
     @property
     def are_arriving(self) -> bool:
         """Whether a member of any plan has arrived lately."""
         return self._clock.monotonic() - self._arrived_at < ARRIVING_SECONDS
 
-    def wait(self, group: str, members: int, *, gated: bool = True) -> None:
-        """Take in how many members of a plan wait; `gated`: whether gates hold them back."""
+    def wait(self, group: str, members: int, *, ungated: int | None = None) -> None:
+        """Take in how many members of a plan wait; `ungated`: their priority, without gates."""
         self._members[group] = members
-        if not gated:
-            self._ungated.add(group)
+        if ungated is not None:
+            self._ungated[group] = ungated
 
     def forget(self, group: str) -> None:
         """Take in that a plan has ended."""
         self._members.pop(group, None)
-        self._ungated.discard(group)
+        self._ungated.pop(group, None)
 
     def arrived(self) -> None:
         """Take in that kube-scheduler has placed members."""

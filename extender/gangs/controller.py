@@ -111,8 +111,10 @@ class GangController:
             await self.step()
 
     def _pause(self) -> float:
-        due = None if self.plans.gates.are_behind else self._parts.queue.due(self._busy())
-        return _TICK_SECONDS if due is None else max(0.0, min(_TICK_SECONDS, due - self._elapsed()))
+        due, now = self._parts.queue.due(self._busy()), self._elapsed()
+        if due is None or (due <= now and not self._next()):
+            return _TICK_SECONDS
+        return max(0.0, min(_TICK_SECONDS, due - now))
 
     def _busy(self) -> set[str]:
         """Return the groups that have a plan, and those for which pods are leaving."""
@@ -137,7 +139,7 @@ class GangController:
             self._freed = False
             parts.queue.freed(self._elapsed())
         await self._tend()
-        while not self.plans.gates.are_behind and (group := self._next()):
+        while group := self._next():
             if await parts.doubt():
                 await parts.clock.sleep(_DOUBT_SECONDS)
                 return
@@ -174,10 +176,9 @@ class GangController:
 
     def _next(self) -> str:
         """Return the group to be planned now: first what an interruption left bound in part."""
-        busy, queue, now = self._busy(), self._parts.queue, self._elapsed()
-        partial = sorted(self._interruptions.partial.keys() & self._groups.keys() - busy)
-        due = (group for group in partial if queue.is_due(group, now))
-        return next(due, "") or queue.next(now, busy)
+        busy, now = self._busy(), self._elapsed()
+        partial = self._interruptions.due(self._groups.keys() - busy, now)
+        return partial or self.plans.gates.next(self._parts.queue, now, busy)
 
     async def _observe(self, found: table.Table) -> None:
         """Take in which groups wait; a group that has not changed is not looked at again."""

@@ -1,10 +1,10 @@
 """The gates of all gangs, a few of which are opened at once."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Final
 
-from extender.gangs import backlog
+from extender.gangs import backlog, queue
 
 _WAITING: Final = 4
 """Gates that may wait for each that is opened at once before no further gang is planned."""
@@ -24,10 +24,17 @@ class Gates:
         self._turns = asyncio.Semaphore(writers)
         self._unopened = 0
 
-    @property
-    def are_behind(self) -> bool:
-        """Whether so many members are let in, or about to be, that more of them would only wait."""
-        return self._unopened >= _WAITING * self.writers or self._opened.is_full
+    def are_behind(self, priority: int = 0) -> bool:
+        """Whether so many members are let in, or about to be, that more of them would only wait.
+
+        `priority` is that of those which come next.
+        """
+        return self._unopened >= _WAITING * self.writers or self._opened.is_full(priority)
+
+    def next(self, line: queue.Queue, now: float, busy: Collection[str]) -> str:
+        """Return the group that is planned next; none where members that are let in come first."""
+        found = line.next(now, busy)
+        return "" if found and self.are_behind(line.priority(found)) else found
 
     async def each(self, uids: Iterable[str], work: Callable[[str], Awaitable[None]]) -> None:
         """Open the gates of some members in their turns: those that were asked for first."""

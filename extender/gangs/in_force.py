@@ -144,7 +144,8 @@ class PlansInForce:
         one = dataclasses.replace(one, ends_at=clock.monotonic() + one.until - clock.now())
         self.by_group[one.group] = one
         self._groups.update(dict.fromkeys(one.slots, one.group))
-        self.backlog.wait(one.group, len(one.slots), gated=not one.unwritten)
+        priority = max(slot.pod.requirements.priority for slot in one.slots.values())
+        self.backlog.wait(one.group, len(one.slots), ungated=priority if one.unwritten else None)
         self._changed.add(one.group)
         self._given_up.discard(one.group)
         nodes = {**one.bound, **{uid: slot.node for uid, slot in one.slots.items()}}

@@ -3,7 +3,7 @@
 import asyncio
 import dataclasses
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from domain.gangs import table
@@ -29,9 +29,8 @@ class Interruptions:
         self._parts, self._plans, self._settings = parts, plans, settings
         self.recovered = False
         self.partial: dict[str, tuple[float, int]] = {}
-        """By group: when bound members are evicted, on the monotonic clock, unless more are bound.
-
-        The number is how many were bound before."""
+        """By group: when bound members are evicted, unless more are bound than so many by then; on
+        the monotonic clock."""
 
     async def recover(self, found: table.Table) -> None:
         """Keep the places of plans that an earlier life of this process has made."""
@@ -77,6 +76,11 @@ class Interruptions:
             return one
         origin, bound = recovery.completed(group, self._parts.pods.get)
         return dataclasses.replace(one, completes=origin, bound=bound)
+
+    def due(self, groups: Collection[str], now: float) -> str:
+        """Return the first of some groups that is bound in part and may be planned now, or ""."""
+        is_due = self._parts.queue.is_due
+        return min((one for one in self.partial if one in groups and is_due(one, now)), default="")
 
     async def end_partials(self, groups: Mapping[str, table.Group]) -> None:
         """Evict what was bound of groups that could not be completed in time."""

@@ -75,6 +75,10 @@ class Queue:
         """Return the place in line of every group, 1 is the first."""
         return self._places
 
+    def priority(self, group: str) -> int:
+        """Return the priority of a group that waits."""
+        return self._waiting[group].priority
+
     def next(self, now: float, busy: Collection[str] = ()) -> str:
         """Return the first group in line that is due, empty where none is."""
         for one in self._line:

@@ -80,16 +80,17 @@ def test_with_0_there_is_never_one(time):
 
 def test_no_further_group_is_planned_while_very_many_wait_that_no_gate_holds_back(behind):
     behind.wait("team/large", 5000)
-    behind.wait("team/a", 1000, gated=False)
-    behind.wait("team/b", 23, gated=False)
-    assert not behind.is_full
-    behind.wait("team/b", 24, gated=False)
-    assert behind.is_full
+    behind.wait("team/a", 1000, ungated=5)
+    behind.wait("team/b", 23, ungated=5)
+    assert not behind.is_full(5)
+    behind.wait("team/b", 24, ungated=5)
+    assert behind.is_full(5)
+    assert not behind.is_full(6), "kube-scheduler tries more important ones first"
     behind.wait("team/b", 8)
-    assert not behind.is_full, "members have arrived"
+    assert not behind.is_full(5), "members have arrived"
     behind.wait("team/b", 24)
     behind.forget("team/a")
-    assert not behind.is_full
+    assert not behind.is_full(5)
 
 
 class LeaseServer(gang_stage.GangServer):
@@ -175,3 +176,17 @@ async def test_with_0_no_lease_is_written(server):
         await crowded(stage)
         await stage.until(lambda: counted(stage, "nodeName") == 20)
         assert server.leases == []
+
+
+async def test_members_that_nobody_takes_keep_no_gang_of_a_higher_priority_from_its_place(server):
+    gang_stage.nodes(server, 12, cpu="100")
+    async with gang_stage.opened(server) as stage:
+        for name in (f"low{number}" for number in range(33)):
+            stage.gang(name, 32, cpu="1", spec={"schedulingGates": []})
+            stage.refused |= {f"{name}-{number}": float("inf") for number in range(32)}
+        await stage.until(lambda: len(stage.claims()) == 1024, scheduling=False)
+        stage.gang("high", 2, cpu="1", priority=1)
+        began = stage.time.monotonic()
+        await stage.until(lambda: stage.bound("high") == 2)
+        assert stage.time.monotonic() - began < 5.0
+        assert len(stage.claims()) == 1024

@@ -39,6 +39,8 @@ class Histories(gang_teams.Teams):
         self.scheduler = gang_life.Scheduler(self.server, self.clock)
         self.life = gang_life.Life(self.server, self.clock, self.loop)
         self.standby = None
+        self.mixed = False
+        """Whether a second extender, which nobody calls, has written records of plans as well."""
 
     @property
     def lives(self):
@@ -106,6 +108,7 @@ class Histories(gang_teams.Teams):
         async def work():
             if self.standby is None:
                 self.standby = gang_life.Life(self.server, self.clock, self.loop)
+                self.mixed = True
 
         self.run(work())
 
@@ -238,7 +241,7 @@ class Histories(gang_teams.Teams):
 
     def partial(self, group):
         """Name the gangs that run in part, though nothing has disturbed them."""
-        if not self.excused.isdisjoint(group):
+        if self.mixed or not self.excused.isdisjoint(group):
             return []
         found = [
             (name, *self.counts(name), self.declared[name])

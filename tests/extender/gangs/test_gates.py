@@ -35,7 +35,7 @@ async def test_writes_of_all_plans_together_are_bounded_and_those_of_the_first_g
     cluster.nodes(1, cpu="200")
     parts = gang_cluster.plan_parts(cluster, time, writes, tasks)
     plans = in_force.PlansInForce(parts, settings.GangSettings(writers=WRITERS))
-    assert not plans.gates.are_behind
+    assert not plans.gates.are_behind()
     members = []
     for number in range(GANGS):
         gang = cluster.gang(f"g{number}", MEMBERS, schedulingGates=[{"name": names.GATE_GANG}])
@@ -48,10 +48,10 @@ async def test_writes_of_all_plans_together_are_bounded_and_those_of_the_first_g
             supervisor.spawn("gates", work)
         await time.advance(1.0)
         assert writes.at_once == WRITERS
-        assert plans.gates.are_behind, "no further gang is planned meanwhile"
+        assert plans.gates.are_behind(), "no further gang is planned meanwhile"
         writes.may_end.set()
         await time.advance(1.0)
     assert writes.most == WRITERS
     assert sorted(writes.opened) == sorted(members)
     assert set(writes.opened[:MEMBERS]) == set(members[:MEMBERS])
-    assert not plans.gates.are_behind
+    assert not plans.gates.are_behind()
