@@ -33,7 +33,12 @@ class PluginSettings(settings.Settings):
     )
     """Plug-ins in the order in which they filter."""
     weights: dict[str, int] = pydantic.Field(
-        default_factory=lambda: {"LoadAware": 1, "Reservation": 1, "DeviceShare": 1}
+        default_factory=lambda: {
+            "Coscheduling": 1,
+            "LoadAware": 1,
+            "Reservation": 1,
+            "DeviceShare": 1,
+        }
     )
     """How much each scorer counts; a scorer without a weight does not."""
     load_aware: LoadAwareSettings = LoadAwareSettings()

@@ -38,6 +38,11 @@ def assemble(enabled: Enabled, weights: Mapping[str, int]) -> pipeline.Pipeline:
             for p in points[plugin_sets.SCORE]
             if isinstance(p, protocols.Scorer) and weights.get(p.name, 0) > 0
         ),
+        rankers=tuple(
+            (p, weights[p.name])
+            for p in points[plugin_sets.SCORE]
+            if isinstance(p, protocols.Ranker) and weights.get(p.name, 0) > 0
+        ),
         aligned=aligned,
         reserved=reserved_capacity.ReservedCapacity(
             next((p for p in filtering if isinstance(p, protocols.Nominator)), None), aligned

@@ -57,6 +57,8 @@ class Pipeline:
     """Those filters that tell at little cost that every node passes."""
     node_filters: tuple[protocols.NodeFilter, ...] = ()
     scorers: tuple[Weighted, ...] = ()
+    rankers: tuple[tuple[protocols.Ranker, int], ...] = ()
+    """Those who compare candidates, each with its weight."""
     aligned: numa.Aligned = dataclasses.field(default_factory=numa.Aligned)
     reserved: reserved_capacity.ReservedCapacity = dataclasses.field(
         default_factory=reserved_capacity.ReservedCapacity
@@ -184,6 +186,13 @@ class Pipeline:
             score = entry.scorer.score(prepared, view, judged, now)
             if score is not None:
                 found.append((entry.weight, score if judged is rows else score.of(rows)))
+        for ranker, weight in self.rankers:
+            prepared = asked.prepared.get(ranker.name)
+            if prepared is None:
+                continue
+            order = ranker.rank(prepared, view, rows, now)
+            if order is not None:
+                found.append((weight, order))
         return found
 
     # -- Reserve and Permit ------------------------------------------------------------------
@@ -321,6 +330,7 @@ def without(plugins: Pipeline, name: str) -> Pipeline:
         filters=tuple(one for one in plugins.filters if one.name != name),
         node_filters=tuple(one for one in plugins.node_filters if one.name != name),
         scorers=tuple(one for one in plugins.scorers if one.scorer.name != name),
+        rankers=tuple(one for one in plugins.rankers if one[0].name != name),
         reservers=tuple(one for one in plugins.reservers if one.name != name),
         permits=tuple(one for one in plugins.permits if one.name != name),
     )

@@ -8,7 +8,7 @@ returns None there and is not asked again.
 
 `rows` are the candidate nodes, as rows of the view. Arrays that are returned have one entry per
 candidate, in their order; what is said of a row that has no node is ignored. Every row is judged
-by itself: what other nodes are like must not change what is said of one.
+by itself: what other nodes are like must not change what is said of one. Ranker alone compares.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -95,6 +95,22 @@ class Scorer(Protocol):
     name: str
 
     def score(
+        self, prepared: Any, view: views.View, rows: verdicts.Rows, now: float
+    ) -> verdicts.Score | None:
+        """Judge the candidates; None if this plug-in has no preference for the pod."""
+
+
+@runtime_checkable
+class Ranker(Protocol):
+    """Puts candidates in order: what it says of one depends on which others passed.
+
+    The exception to the rule above: `rows` are the candidates and no others. It is weighed as
+    Scorer is, and says nothing of one node alone.
+    """
+
+    name: str
+
+    def rank(
         self, prepared: Any, view: views.View, rows: verdicts.Rows, now: float
     ) -> verdicts.Score | None:
         """Judge the candidates; None if this plug-in has no preference for the pod."""
@@ -361,6 +377,7 @@ Plugin = (
     | Filter
     | NodeFilter
     | Scorer
+    | Ranker
     | HintProvider
     | TopologySource
     | Reserver

@@ -47,6 +47,8 @@ class PodRequirements(msgspec.Struct, frozen=True, weakref=True, cache_hash=True
     """spec.schedulingGroup: the PodGroup of scheduling.k8s.io that it is a member of."""
     is_member: bool = False
     """Whether it declares a gang."""
+    network_selector: str = ""
+    """Its network-topology-selector, by which it is brought close to others in the network."""
 
     @property
     def lent(self) -> Pairs:

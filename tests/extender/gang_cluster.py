@@ -23,11 +23,13 @@ _NOTES = {
     "policy": names.ANNOTATION_GANG_MATCH_POLICY,
     "wait": names.ANNOTATION_GANG_WAITING_TIME,
     "groups": names.ANNOTATION_GANG_GROUPS,
+    "selector": names.ANNOTATION_NETWORK_TOPOLOGY_SELECTOR,
+    "topology": names.ANNOTATION_GANG_NETWORK_TOPOLOGY,
 }
 
 
 def notes(gang="", **more):
-    """Return the annotations that declare a gang: least, mode, policy, wait and groups."""
+    """Return the annotations that declare a gang, by short names, and a pod's selector."""
     texts = {_NOTES[key]: str(value) for key, value in more.items()}
     return texts | ({names.ANNOTATION_GANG_NAME: gang} if gang else {})
 
@@ -62,10 +64,11 @@ class GangCluster:
     """Nodes, PodGroups and members as watches tell of them, with Coscheduling alone."""
 
     def __init__(self, **defaults):
-        self.plugin = coscheduling.Coscheduling(declaration.Defaults(**defaults))
+        network = defaults.pop("network", True)
+        self.plugin = coscheduling.Coscheduling(declaration.Defaults(**defaults), network=network)
         plugins = [self.plugin]
         self.projector = records.Projector(None, (), registry.inputs(plugins))
-        self.pipeline = assembly.assemble(lambda _: plugins, {})
+        self.pipeline = assembly.assemble(lambda _: plugins, {NAME: 1})
         self.state = cluster_state.ClusterState(plugins, ["cpu"])
         self.books = ledger.Ledger(self.state)
         self.books.unscheduled.wanted = frozenset({deltas.UNSCHEDULED_MEMBER})
@@ -75,10 +78,10 @@ class GangCluster:
 
     # -- what watches tell -----------------------------------------------------------------
 
-    def nodes(self, *wanted, cpu="8"):
+    def nodes(self, *wanted, cpu="8", labels=None):
         for name in wanted:
             raw = {
-                "metadata": {"name": name, "uid": f"uid-{name}"},
+                "metadata": {"name": name, "uid": f"uid-{name}", "labels": labels or {}},
                 "status": {"allocatable": {"cpu": cpu, "pods": "110"}},
             }
             record = self.projector.node(msgspec.convert(raw, core.Node))
@@ -96,6 +99,13 @@ class GangCluster:
         self.books.pod(self.pods.get(record.key), record, NOW)
         self.pods[record.key] = record
         return record
+
+    def layers(self, found):
+        """Let the watch show the layers of the network; None: there is no such object."""
+        known = self.state.told(deltas.CLUSTER_NETWORK_TOPOLOGY, "default")
+        before = known.after if known else None
+        kind = deltas.CLUSTER_NETWORK_TOPOLOGY
+        self.state.apply(deltas.ObjectDelta(kind, "default", before, found))
 
     def members(self, gang, count, **more):
         return [self.pod(f"{gang}-{number}", gang, **more) for number in range(count)]
@@ -146,6 +156,13 @@ class GangCluster:
             return asked.refused.status.text
         found = [view.names[row] for row in rows[outcome.codes == 0].tolist()]
         return sorted(found) or outcome.refusals[0].status.text
+
+    def scores(self, pod, *nodes):
+        """Return the weighed score of each candidate by name."""
+        view = self.state.view()
+        asked = self.pipeline.cycle(views.PodInfo.of(pod), view)
+        rows = np.array([view.rows[name] for name in nodes])
+        return dict(zip(nodes, self.pipeline.score(asked, view, rows, NOW).tolist(), strict=True))
 
     def reserve(self, pod, node):
         """Check, reserve and assume as bind does; return what PreFilter prepared."""

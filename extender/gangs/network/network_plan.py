@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Final
 
-from api import names
 from domain.gangs import table
 from domain.topology import placement
 from domain.topology import rules as gather
@@ -155,19 +154,17 @@ def _with_selector(
     cluster: cluster_state.ClusterState, pod: records.PodRecord
 ) -> Generator[None, None, Mapping[str, int]]:
     """Count by node the pods of the namespace with the selector of a pod."""
-    selector = _selector(pod)
+    selector = pod.requirements.network_selector
     found = Counter[str]()
     for number, claim in enumerate(tuple(cluster.all_claims().values()) if selector else ()):
-        same = claim.pod.namespace == pod.namespace and _selector(claim.pod) == selector
+        same = (
+            claim.pod.namespace == pod.namespace
+            and claim.pod.requirements.network_selector == selector
+        )
         found[claim.node] += same
         if number % _SLICE == _SLICE - 1:
             yield
     return {node: count for node, count in found.items() if count}
-
-
-def _selector(pod: records.PodRecord) -> str:
-    inputs = dict(pod.requirements.inputs)
-    return inputs.get(names.ANNOTATION_NETWORK_TOPOLOGY_SELECTOR, "")
 
 
 def wanted(group: table.Group, tree: trees.Tree | None) -> Wanted | None:

@@ -8,24 +8,29 @@ import numpy as np
 
 from api import names
 from domain.gangs import declaration, plan_record
+from domain.gangs import table as tables
+from domain.topology import selector as selectors
 from domain.topology import tree as trees
 from extender.framework import protocols, verdicts, views
-from extender.plugins.coscheduling import reasons, summaries, tracker
+from extender.plugins.coscheduling import reasons, selected_pods, summaries, tracker
 
 NAME = tracker.NAME
 Pods = protocols.Pods
 
 
 class Asked(msgspec.Struct, frozen=True, cache_hash=True):
-    """What PreFilter reads of a member that may be placed."""
+    """What PreFilter reads of a pod that may be placed: a member, or one with a selector."""
 
-    gang: str
-    listed: tuple[str, ...]
+    gang: str = ""
+    """Empty: it is no member."""
+    listed: tuple[str, ...] = ()
     """The gangs that start together with it."""
     node: str = ""
     """Where the plan of its group places it; empty: anywhere, its gang stands already."""
     count: int = 1
     """Members that the plan binds together."""
+    near: selected_pods.Key | None = None
+    """Of a pod that may go anywhere: which pods it is brought close to in the network."""
 
     @property
     def group(self) -> str:
@@ -65,6 +70,8 @@ class Coscheduling:
         self.preempts = preempts
         self._defaults = defaults
         self._network = network
+        self._order = selectors.Order(trees.Tree())
+        """Kept as long as nodes stay where they are: it saves work and changes no answer."""
 
     # -- what is known of the cluster ------------------------------------------------------
 
@@ -94,7 +101,10 @@ class Coscheduling:
             return None
         gang = tracker.declared(pod.requirements, pod.namespace, self._defaults)
         if gang is None:
-            return None
+            if not pod.requirements.network_selector:
+                return None
+            near = _near(pod, _gangs(view))
+            return Asked(near=near) if near is not None else None
         gangs = _gangs(view)
         entry = gangs.table.get(gang.id)
         if entry is None:
@@ -107,7 +117,8 @@ class Coscheduling:
         if plan is not None and (node := plan.nodes.get(pod.uid, "")):
             return Asked(gang.id, listed, node, len(plan.nodes))
         if gangs.satisfied(group, arriving=gang.id):
-            return Asked(gang.id, listed)
+            near = _near(pod, gangs) if _is_topology_free(group) else None
+            return Asked(gang.id, listed, near=near)
         if group.missing:
             return reasons.gathering(group, gang.id)
         if plan is not None and plan.plan.refusal:
@@ -129,6 +140,21 @@ class Coscheduling:
         del view, now
         return not prepared.node
 
+    def rank(
+        self, prepared: Asked, view: views.View, rows: verdicts.Rows, now: float
+    ) -> verdicts.Score | None:
+        """Bring a pod close to those with its selector, else to where few nodes are left."""
+        del now
+        gangs = _gangs(view)
+        if prepared.near is None or gangs.network is None:
+            return None
+        if self._order.paths is not gangs.network.paths:
+            self._order = selectors.Order(gangs.network)
+        candidates = [view.names[row] for row in rows.tolist()]
+        existing = selected_pods.existing(gangs.selected, prepared.near)
+        places = self._order.positions(candidates, existing)
+        return verdicts.Score(places, more_is_better=False, scale=True)
+
     def shortage(
         self, prepared: Asked, view: views.View, rows: verdicts.Rows, now: float
     ) -> verdicts.Shares:
@@ -144,8 +170,17 @@ class Coscheduling:
         return self.diagnose_pod(prepared, view)
 
     def diagnose_pod(self, prepared: Asked, view: views.View) -> verdicts.Diagnosis:
-        """Return where the member is placed, and how many of its gang have arrived."""
+        """Return where the member is placed, and how many of its gang have arrived.
+
+        Of a pod with a selector: on how many nodes it finds others.
+        """
         gangs = _gangs(view)
+        if prepared.near is not None and not prepared.gang:
+            found = selected_pods.existing(gangs.selected, prepared.near)
+            others = f"{sum(found.values())} pods with its network-topology-selector run"
+            return verdicts.Diagnosis(
+                f"{others}, on {len(found)} nodes; nodes near them score higher"
+            )
         entry = gangs.table.get(prepared.gang)
         if entry is None:
             return verdicts.Diagnosis("")
@@ -161,13 +196,15 @@ class Coscheduling:
         view: views.View,
         row: int,
         grants: Mapping[str, msgspec.Struct],
-    ) -> verdicts.Grant:
+    ) -> verdicts.Grant | None:
         """Record which gangs the member is bound with, where there is more than one member.
 
         Of a member that never had a gate it also records its plan: an extender that starts later
         knows by it whether others of that plan are left.
         """
         del pod, grants
+        if not prepared.gang:
+            return None
         told = {"gang": prepared.gang, "members": str(prepared.count)}
         if prepared.count < 2:
             return verdicts.Grant(figures=told)
@@ -188,6 +225,8 @@ class Coscheduling:
         self, pod: views.PodInfo, prepared: Asked, view: views.View, now: float
     ) -> verdicts.Permission:
         """Hold a member until every gang of its group has its quorum by its match policy."""
+        if not prepared.gang:
+            return verdicts.Allow()
         gangs = _gangs(view)
         group, key = gangs.group(prepared.listed), prepared.group
         entry = gangs.table.get(prepared.gang)
@@ -283,6 +322,19 @@ class Coscheduling:
         """Return one gang by its id, namespace/name."""
         del query, pods
         return summaries.summary(_gangs(view), name)
+
+
+def _near(pod: views.PodInfo, gangs: tracker.Gangs) -> selected_pods.Key | None:
+    """Return which pods a pod without a place in a plan is brought close to, if any."""
+    selector = pod.requirements.network_selector
+    if not selector or gangs.network is None or gangs.network.layers is None:
+        return None
+    return pod.namespace, selector
+
+
+def _is_topology_free(group: tables.Group) -> bool:
+    """Whether no gang of a group asks for a place in the network."""
+    return all(entry.gang.topology is None for entry in group.gangs)
 
 
 def _gangs(view: views.View) -> tracker.Gangs:

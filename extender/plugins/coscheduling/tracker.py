@@ -12,6 +12,7 @@ from domain.gangs import table as tables
 from domain.topology import layers as chains
 from domain.topology import tree as trees
 from extender.framework import views
+from extender.plugins.coscheduling import selected_pods
 
 NAME: Final = "Coscheduling"
 EVIDENCE: Final = "gang"
@@ -35,6 +36,8 @@ class Gangs(msgspec.Struct, frozen=True):
     """By the id of the gang group."""
     network: trees.Tree | None = None
     """The network that nodes form; None: gangs are placed without one."""
+    selected: selected_pods.Counts = selected_pods.NONE
+    """The pods that run with a network-topology-selector; none where there is no network."""
 
     # -- reading ---------------------------------------------------------------------------
 
@@ -89,6 +92,14 @@ class Gangs(msgspec.Struct, frozen=True):
         return member is not None and member.state is tables.State.BOUND
 
     # -- changing --------------------------------------------------------------------------
+
+    def with_selected(self, before: views.Claim | None, after: views.Claim | None) -> "Gangs":
+        """Return the value after a claim of a pod with a selector came, changed or went."""
+        if self.network is None:
+            return self
+        return msgspec.structs.replace(
+            self, selected=selected_pods.after(self.selected, before, after)
+        )
 
     def with_plan(self, group: str, after: views.GangPlan | None) -> "Gangs":
         """Return the value after a plan was made, changed, given up or forgotten."""
@@ -145,7 +156,10 @@ def advanced(old: Gangs, delta: views.Delta, defaults: declaration.Defaults) -> 
     """Return the value after any change of the cluster."""
     match delta:
         case views.ClaimDelta(_, before, after):
-            return old.with_fact(_held(before, defaults), _held(after, defaults))
+            found = old.with_fact(_held(before, defaults), _held(after, defaults))
+            if selected_pods.selects(before) or selected_pods.selects(after):
+                found = found.with_selected(before, after)
+            return found
         case views.ObjectDelta(views.UNSCHEDULED_POD, _, gone, come):
             assert gone is None or isinstance(gone, views.PodRecord)
             assert come is None or isinstance(come, views.PodRecord)

@@ -95,3 +95,39 @@ def mean_distance(placed):
         for a, b in pairs
     ]
     return math.fsum(apart) / len(pairs) if pairs else 0.0
+
+
+def positions(network, feasible, existing):
+    """Return the place of each feasible node in line for a pod with a selector, one by one."""
+    pods, nodes = {}, {}
+    for name, count in existing.items():
+        _add(pods, network.paths.get(name), name, count)
+    for name in feasible:
+        _add(nodes, network.paths.get(name), name, 1)
+
+    def order(index):
+        name = feasible[index]
+        path = network.paths.get(name)
+        if path is None:
+            return True, (-existing.get(name, 0),), (), name
+        around = (*path, name)
+        walk = [around[:level] for level in range(len(around), -1, -1)]
+        return (
+            False,
+            tuple(-pods.get(one, 0) for one in walk),
+            tuple(nodes[one] for one in walk),
+            name,
+        )
+
+    found = [0] * len(feasible)
+    for place, index in enumerate(sorted(range(len(feasible)), key=order)):
+        found[index] = place
+    return found
+
+
+def _add(counts, path, node, count):
+    if path is None:
+        return
+    around = (*path, node)
+    for level in range(len(around) + 1):
+        counts[around[:level]] = counts.get(around[:level], 0) + count

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from api.koordinator import topology
-from domain.topology import layers, selector, spread, tree
+from domain.topology import layers, spread, tree
 from tests.domain.topology import networks
 
 CHAINS = {
@@ -171,23 +171,3 @@ def test_distances_and_domains(nodes, distance, spans):
     assert tuple(count for _, count in found.spans) == spans
     assert [name for name, _ in found.spans] == ["SpineLayer", "BlockLayer", "NodeTopologyLayer"]
     assert spread.spread(tree.Tree(), nodes.split()) == spread.Spread(0.0, ())
-
-
-LINES = {
-    "names": ("a2 a1 c1", {}, "c1 a1 a2"),
-    "fewer nodes left in the block": ("a1 a2 b1 c1 d1", {}, "c1 d1 b1 a1 a2"),
-    "pods on the node": ("a1 a2 b1 c1", {"a2": 1, "b1": 1}, "b1 a2 a1 c1"),
-    "pods in the block": ("a1 b1 c1", {"a2": 1}, "a1 b1 c1"),
-    "pods in the spine": ("a1 c1 d1", {"b1": 1}, "a1 c1 d1"),
-    "outside the tree comes last": ("x a1 a0", {"x": 1, "y": 1}, "a1 x a0"),
-}
-
-
-@pytest.mark.parametrize(("feasible", "existing", "order"), LINES.values(), ids=LINES)
-def test_the_order_of_nodes_for_a_lone_pod(feasible, existing, order):
-    network = networks.network(s1b1="a1 a2", s1b2="b1", s2b3="c1", s2b4="d1")
-    names = feasible.split()
-    places = selector.positions(network, names, existing)
-    assert places is not None
-    assert [name for _, name in sorted(zip(places, names, strict=True))] == order.split()
-    assert selector.positions(tree.Tree(), names, existing) is None

@@ -48,7 +48,7 @@ def _points():
 def test_every_extension_point_is_named_and_used_by_the_sample(point, methods):
     assert f"`{point}`" in PAGE
     shown = ("Inspectable", "NodePage", "ClusterPage", "PodDiagnoser", "Measured")
-    if point not in (*shown, "Nominator", "VictimCompanions"):
+    if point not in (*shown, "Nominator", "Ranker", "VictimCompanions"):
         sample = test_sample_plugin.KNOWN["Slots"](None)
         assert {name for name in methods if not hasattr(sample, name)} == set()
 

@@ -3,7 +3,6 @@
 import msgspec
 import pytest
 
-from api import names
 from domain.gangs import option_texts
 from domain.topology import rules, tree
 from extender.gangs.network import network_plan
@@ -132,10 +131,8 @@ def test_siblings_that_are_apart_already_do_not_bind_the_others(cluster):
 
 
 def test_pods_of_the_same_selector_draw_a_gang(cluster):
-    pairs = ((names.ANNOTATION_NETWORK_TOPOLOGY_SELECTOR, "cache"),)
-
     def marked(pod):
-        requirements = msgspec.structs.replace(pod.requirements, inputs=pairs)
+        requirements = msgspec.structs.replace(pod.requirements, network_selector="cache")
         return msgspec.structs.replace(pod, requirements=requirements)
 
     members = cluster.gang("a", 4)

@@ -4,12 +4,13 @@ import hypothesis
 from hypothesis import strategies as st
 
 from extender.state import deltas
+from tests.domain.topology import networks
 from tests.extender import gang_cluster
 
 NAMES = ("a", "b", "c", "d", "e")
 STEPS = st.tuples(
     st.sampled_from(["waits", "bound", "gone", "group", "no group", "plan", "give up", "arrive",
-                     "forget", "leave the gang"]),
+                     "forget", "leave the gang", "has a selector", "network"]),
     st.sampled_from(NAMES),
     st.sampled_from(["one", "two"]),
 )  # fmt: skip
@@ -42,6 +43,10 @@ class History:
             here.pod(name, gang, node=known.node or "n1", least=2, **both)
         if step == "gone" and known is not None:
             here.gone(known)
+        if step == "has a selector" and known is not None:
+            here.pod(name, node=known.node, selector=gang)
+        if step == "network":
+            here.layers(networks.LAYERS if gang == "one" else None)
         if step == "group":
             here.pod_group(gang, 2)
         if step == "no group" and (told := here.state.told(deltas.POD_GROUP, f"team/{gang}")):
