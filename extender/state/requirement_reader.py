@@ -93,7 +93,7 @@ class Reader:
             _host_ports(shape.spec),
             gang_facts.scheduling_group(shape.spec),
             gang_facts.is_member(shape),
-            bounds.short(notes, names.ANNOTATION_NETWORK_TOPOLOGY_SELECTOR),
+            notes.get(names.ANNOTATION_NETWORK_TOPOLOGY_SELECTOR, ""),
         )
         found = self._alike.get(parts)
         if found is None:

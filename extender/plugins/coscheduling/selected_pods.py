@@ -23,15 +23,11 @@ def existing(counts: Counts, key: Key) -> Mapping[str, int]:
 def after(counts: Counts, before: views.Claim | None, present: views.Claim | None) -> Counts:
     """Return the counts once a claim came, changed or went."""
     for claim, sign in ((before, -1), (present, 1)):
-        if claim is None or claim.kind not in views.FIRM or not selects(claim):
+        selector = claim.pod.requirements.network_selector if claim is not None else ""
+        if claim is None or not selector or claim.kind not in views.FIRM:
             continue
-        key = claim.pod.namespace, claim.pod.requirements.network_selector
+        key = claim.pod.namespace, selector
         nodes = counts.get(key, _NOWHERE)
         nodes = nodes.replaced(claim.node, nodes.get(claim.node, 0) + sign or None)
         counts = counts.replaced(key, nodes or None)
     return counts
-
-
-def selects(claim: views.Claim | None) -> bool:
-    """Whether the pod of a claim has a selector."""
-    return claim is not None and bool(claim.pod.requirements.network_selector)

@@ -94,12 +94,11 @@ class Gangs(msgspec.Struct, frozen=True):
     # -- changing --------------------------------------------------------------------------
 
     def with_selected(self, before: views.Claim | None, after: views.Claim | None) -> "Gangs":
-        """Return the value after a claim of a pod with a selector came, changed or went."""
+        """Return the value after a claim came, changed or went, perhaps of a pod with a selector."""
         if self.network is None:
             return self
-        return msgspec.structs.replace(
-            self, selected=selected_pods.after(self.selected, before, after)
-        )
+        found = selected_pods.after(self.selected, before, after)
+        return self if found is self.selected else msgspec.structs.replace(self, selected=found)
 
     def with_plan(self, group: str, after: views.GangPlan | None) -> "Gangs":
         """Return the value after a plan was made, changed, given up or forgotten."""
@@ -156,10 +155,10 @@ def advanced(old: Gangs, delta: views.Delta, defaults: declaration.Defaults) -> 
     """Return the value after any change of the cluster."""
     match delta:
         case views.ClaimDelta(_, before, after):
+            if not (_concerns(before) or _concerns(after)):
+                return old
             found = old.with_fact(_held(before, defaults), _held(after, defaults))
-            if selected_pods.selects(before) or selected_pods.selects(after):
-                found = found.with_selected(before, after)
-            return found
+            return found.with_selected(before, after)
         case views.ObjectDelta(views.UNSCHEDULED_POD, _, gone, come):
             assert gone is None or isinstance(gone, views.PodRecord)
             assert come is None or isinstance(come, views.PodRecord)
@@ -195,9 +194,16 @@ def _declared(
     return declaration.of_pod(namespace, texts, texts, defaults, native)
 
 
+def _concerns(claim: views.Claim | None) -> bool:
+    """Whether a claim is of a member or of a pod with a selector; most are of neither."""
+    if claim is None:
+        return False
+    wanted = claim.pod.requirements
+    return wanted.is_member or bool(wanted.network_selector)
+
+
 def _held(claim: views.Claim | None, defaults: declaration.Defaults) -> tables.Member | None:
     """Return what a claim says of a member; what other plug-ins keep for it says nothing."""
-    # Most pods are members of nothing.
     if claim is None or not claim.pod.requirements.is_member or claim.kind not in _STATES:
         return None
     if claim.kind is views.ClaimKind.NOMINATED and claim.evidence != EVIDENCE:

@@ -8,6 +8,7 @@ import numpy as np
 
 from domain.scoring import objects, profile, releases
 from domain.scoring.indexes import workloads
+from extender import registry
 from extender.explain import explanations
 from extender.framework import assembly, verdicts
 from extender.scoring import decider, state, traits
@@ -48,12 +49,14 @@ class Preference:
 class Deciding:
     """Everything between the watches and the bytes of filter and prioritize."""
 
-    def __init__(self, *profiles, draw=None, decides=True):
+    def __init__(self, *profiles, draw=None, decides=True, plugins=()):
         self.profiles = profiles or (PROFILE,)
         resources = tuple(dict.fromkeys(name for one in self.profiles for name in one.resources))
         release = self.profiles[0].release
-        self.projector = records.Projector(traits.Projector(resources, release))
-        self.cluster = cluster_state.ClusterState((), resources)
+        self.projector = records.Projector(
+            traits.Projector(resources, release), (), registry.inputs(plugins)
+        )
+        self.cluster = cluster_state.ClusterState(plugins, resources)
         self.ledger = ledger.Ledger(self.cluster)
         self.scoring = state.ScoringState(resources)
         self.cluster.followers.append(self.scoring.follow)
@@ -75,7 +78,10 @@ class Deciding:
         self.switches = switches.Switches("extender")
         self.verbs = verbs.Verbs(
             self.cluster,
-            assembly.assemble(lambda _: [self.preference], {"Preference": 1}),
+            assembly.assemble(
+                lambda _: [self.preference, *plugins],
+                {"Preference": 1} | {one.name: 1 for one in plugins},
+            ),
             self.projector,
             self.switches,
             explanations.Explanations(),

@@ -44,3 +44,23 @@ async def test_a_gang_stays_in_the_one_block_that_takes_it_or_waits(ganging):
         assert await ganging.bound("wide") == 0
         await ganging.remove("near")
         await ganging.all_bound("wide", 9)
+
+
+async def test_a_lone_pod_goes_close_to_those_with_its_selector(ganging):
+    """Though its node is the fullest: the scheduler by itself would take any other."""
+    here = ganging.here
+    for block, count in (("s1b1", 2), ("s1b2", 3), ("s2b3", 3)):
+        for number in range(count):
+            labels = networks.labels(block[:2], block) | {"place": f"{block}-{number}"}
+            await here.node(f"{block}-{number}", cpu="4", labels=labels)
+    await here.pod("ballast", requests={"cpu": "1"}, nodeSelector={"place": "s1b1-1"})
+    notes = {names.ANNOTATION_NETWORK_TOPOLOGY_SELECTOR: "cache"}
+    first = {"annotations": notes, "nodeSelector": {"place": "s1b1-0"}}
+    await here.pod("early", requests={"cpu": "4"}, **first)
+    for name in ("ballast", "early"):
+        await here.bound(name)
+    async with network(here):
+        await here.pod("late", requests={"cpu": "1"}, annotations=notes)
+        assert (await here.bound("late"))["spec"]["nodeName"].endswith("s1b1-1")
+        await here.pod("other", requests={"cpu": "1"})
+        assert not (await here.bound("other"))["spec"]["nodeName"].endswith("s1b1-1")
