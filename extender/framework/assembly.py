@@ -24,6 +24,7 @@ def assemble(enabled: Enabled, weights: Mapping[str, int]) -> pipeline.Pipeline:
         next((p for p in filtering if isinstance(p, protocols.TopologySource)), None),
     )
     selectors = points[plugin_sets.POST_FILTER]
+    counting = [p for p in points[plugin_sets.SCORE] if weights.get(p.name, 0) > 0]
     return pipeline.Pipeline(
         pre_filters=tuple(p for p in anywhere if isinstance(p, protocols.PreFilter)),
         filters=tuple(p for p in filtering if isinstance(p, protocols.Filter)),
@@ -35,14 +36,10 @@ def assemble(enabled: Enabled, weights: Mapping[str, int]) -> pipeline.Pipeline:
         },
         scorers=tuple(
             pipeline.Weighted(p, weights[p.name])
-            for p in points[plugin_sets.SCORE]
-            if isinstance(p, protocols.Scorer) and weights.get(p.name, 0) > 0
+            for p in counting
+            if isinstance(p, protocols.Scorer)
         ),
-        rankers=tuple(
-            (p, weights[p.name])
-            for p in points[plugin_sets.SCORE]
-            if isinstance(p, protocols.Ranker) and weights.get(p.name, 0) > 0
-        ),
+        rankers=tuple((p, weights[p.name]) for p in counting if isinstance(p, protocols.Ranker)),
         aligned=aligned,
         reserved=reserved_capacity.ReservedCapacity(
             next((p for p in filtering if isinstance(p, protocols.Nominator)), None), aligned

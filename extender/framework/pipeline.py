@@ -188,9 +188,7 @@ class Pipeline:
                 found.append((entry.weight, score if judged is rows else score.of(rows)))
         for ranker, weight in self.rankers:
             prepared = asked.prepared.get(ranker.name)
-            if prepared is None:
-                continue
-            order = ranker.rank(prepared, view, rows, now)
+            order = None if prepared is None else ranker.rank(prepared, view, rows, now)
             if order is not None:
                 found.append((weight, order))
         return found

@@ -1,44 +1,21 @@
 """Place the members of a gang where its plan wants them, and let them be bound together only."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 import numpy as np
 
 from api import names
 from domain.gangs import declaration, plan_record
-from domain.gangs import table as tables
-from domain.topology import selector as selectors
 from domain.topology import tree as trees
-from extender.framework import protocols, verdicts, views
-from extender.plugins.coscheduling import reasons, selected_pods, summaries, tracker
+from extender.framework import verdicts, views
+from extender.plugins.coscheduling import asked, lone_pods, pages, reasons, selected_pods, tracker
 
 NAME = tracker.NAME
-Pods = protocols.Pods
+Asked = asked.Asked
 
 
-class Asked(msgspec.Struct, frozen=True, cache_hash=True):
-    """What PreFilter reads of a pod that may be placed: a member, or one with a selector."""
-
-    gang: str = ""
-    """Empty: it is no member."""
-    listed: tuple[str, ...] = ()
-    """The gangs that start together with it."""
-    node: str = ""
-    """Where the plan of its group places it; empty: anywhere, its gang stands already."""
-    count: int = 1
-    """Members that the plan binds together."""
-    near: selected_pods.Key | None = None
-    """Of a pod that may go anywhere: which pods it is brought close to in the network."""
-
-    @property
-    def group(self) -> str:
-        """Return the id of its gang group."""
-        return ",".join(self.listed)
-
-
-class Coscheduling:
+class Coscheduling(lone_pods.Ranker, pages.Pages):
     """Filter lets a member pass on its planned node, Permit holds it until the quorum is there.
 
     No member is placed before its whole gang group has a plan. Members of a group that stands
@@ -46,8 +23,6 @@ class Coscheduling:
     """
 
     name = NAME
-    page = NAME
-    collection, item, namespaced = "gangs", "gang", True
     columns = 0
     pod_labels = declaration.LABELS
     pod_annotations = (*declaration.ANNOTATIONS, names.ANNOTATION_NETWORK_TOPOLOGY_SELECTOR)
@@ -58,7 +33,6 @@ class Coscheduling:
         views.GANG_PLAN,
     )
     expires = False
-    gauge = ("koord_extender_gangs", "Gangs by how far they have come.", "phase", summaries.PHASES)
 
     def __init__(
         self, defaults: declaration.Defaults, *, network: bool = True, preempts: bool = False
@@ -67,11 +41,10 @@ class Coscheduling:
 
         `preempts`: whether pods of lower priority leave for a gang that finds no room.
         """
+        super().__init__()
         self.preempts = preempts
         self._defaults = defaults
         self._network = network
-        self._order = selectors.Order(trees.Tree())
-        """Kept as long as nodes stay where they are: it saves work and changes no answer."""
 
     # -- what is known of the cluster ------------------------------------------------------
 
@@ -103,9 +76,9 @@ class Coscheduling:
         if gang is None:
             if not pod.requirements.network_selector:
                 return None
-            near = _near(pod, _gangs(view))
+            near = lone_pods.near(pod, tracker.gangs(view))
             return Asked(near=near) if near is not None else None
-        gangs = _gangs(view)
+        gangs = tracker.gangs(view)
         entry = gangs.table.get(gang.id)
         if entry is None:
             return reasons.UNKNOWN
@@ -117,7 +90,7 @@ class Coscheduling:
         if plan is not None and (node := plan.nodes.get(pod.uid, "")):
             return Asked(gang.id, listed, node, len(plan.nodes))
         if gangs.satisfied(group, arriving=gang.id):
-            near = _near(pod, gangs) if _is_topology_free(group) else None
+            near = lone_pods.near(pod, gangs) if lone_pods.is_topology_free(group) else None
             return Asked(gang.id, listed, near=near)
         if group.missing:
             return reasons.gathering(group, gang.id)
@@ -140,21 +113,6 @@ class Coscheduling:
         del view, now
         return not prepared.node
 
-    def rank(
-        self, prepared: Asked, view: views.View, rows: verdicts.Rows, now: float
-    ) -> verdicts.Score | None:
-        """Bring a pod close to those with its selector, else to where few nodes are left."""
-        del now
-        gangs = _gangs(view)
-        if prepared.near is None or gangs.network is None:
-            return None
-        if self._order.paths is not gangs.network.paths:
-            self._order = selectors.Order(gangs.network)
-        candidates = [view.names[row] for row in rows.tolist()]
-        existing = selected_pods.existing(gangs.selected, prepared.near)
-        places = self._order.positions(candidates, existing)
-        return verdicts.Score(places, more_is_better=False, scale=True)
-
     def shortage(
         self, prepared: Asked, view: views.View, rows: verdicts.Rows, now: float
     ) -> verdicts.Shares:
@@ -174,7 +132,7 @@ class Coscheduling:
 
         Of a pod with a selector: on how many nodes it finds others.
         """
-        gangs = _gangs(view)
+        gangs = tracker.gangs(view)
         if prepared.near is not None and not prepared.gang:
             found = selected_pods.existing(gangs.selected, prepared.near)
             others = f"{sum(found.values())} pods with its network-topology-selector run"
@@ -215,7 +173,7 @@ class Coscheduling:
             names.ANNOTATION_BIND_GANG_GROUP_OLD: group,
             names.ANNOTATION_BIND_GANG_MEMBERS_OLD: count,
         }
-        plan = _gangs(view).plan(group)
+        plan = tracker.gangs(view).plan(group)
         if plan is not None and prepared.node and plan.plan.record is not None:
             record = msgspec.structs.replace(plan.plan.record, node=view.names[row])
             notes[names.ANNOTATION_PLAN] = plan_record.encode(record)
@@ -227,7 +185,7 @@ class Coscheduling:
         """Hold a member until every gang of its group has its quorum by its match policy."""
         if not prepared.gang:
             return verdicts.Allow()
-        gangs = _gangs(view)
+        gangs = tracker.gangs(view)
         group, key = gangs.group(prepared.listed), prepared.group
         entry = gangs.table.get(prepared.gang)
         plan = gangs.plan(key)
@@ -262,7 +220,7 @@ class Coscheduling:
     def line(self, pod: views.PodInfo, view: views.View) -> str:
         """Let planned members of one group be woken at once, without a pause after an attempt."""
         gang = tracker.declared(pod.requirements, pod.namespace, self._defaults)
-        gangs = _gangs(view)
+        gangs = tracker.gangs(view)
         entry = gangs.table.get(gang.id) if gang is not None else None
         if entry is None:
             return ""
@@ -291,7 +249,7 @@ class Coscheduling:
         del pod
         wanted, namespace = victim.pod.requirements, victim.pod.namespace
         gang = tracker.declared(wanted, namespace, self._defaults)
-        gangs = _gangs(view)
+        gangs = tracker.gangs(view)
         entry = gangs.table.get(gang.id) if gang is not None else None
         if entry is None:
             return None
@@ -302,42 +260,5 @@ class Coscheduling:
     def companions(self, view: views.View, claim: views.Claim) -> tuple[verdicts.Quorum, ...]:
         """Return the gangs of the group of a member that are bound together; none if NonStrict."""
         gang = tracker.declared(claim.pod.requirements, claim.pod.namespace, self._defaults)
-        found = _gangs(view).table.quorums(gang.id) if gang is not None else ()
+        found = tracker.gangs(view).table.quorums(gang.id) if gang is not None else ()
         return tuple(verdicts.Quorum(least, placed) for least, placed in found)
-
-    # -- for people ------------------------------------------------------------------------
-
-    def measured(self, view: views.View) -> Mapping[str, float]:
-        """Return how many gangs there are in each phase."""
-        return summaries.phases(_gangs(view))
-
-    def listed(self, view: views.View, query: Mapping[str, str], pods: Pods) -> dict[str, Any]:
-        """Return all gangs by id."""
-        del query, pods
-        return summaries.listed(_gangs(view))
-
-    def named(
-        self, name: str, view: views.View, query: Mapping[str, str], pods: Pods
-    ) -> dict[str, Any] | None:
-        """Return one gang by its id, namespace/name."""
-        del query, pods
-        return summaries.summary(_gangs(view), name)
-
-
-def _near(pod: views.PodInfo, gangs: tracker.Gangs) -> selected_pods.Key | None:
-    """Return which pods a pod without a place in a plan is brought close to, if any."""
-    selector = pod.requirements.network_selector
-    if not selector or gangs.network is None or gangs.network.layers is None:
-        return None
-    return pod.namespace, selector
-
-
-def _is_topology_free(group: tables.Group) -> bool:
-    """Whether no gang of a group asks for a place in the network."""
-    return all(entry.gang.topology is None for entry in group.gangs)
-
-
-def _gangs(view: views.View) -> tracker.Gangs:
-    found = view.cluster[NAME]
-    assert isinstance(found, tracker.Gangs)
-    return found

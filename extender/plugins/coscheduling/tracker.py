@@ -94,7 +94,7 @@ class Gangs(msgspec.Struct, frozen=True):
     # -- changing --------------------------------------------------------------------------
 
     def with_selected(self, before: views.Claim | None, after: views.Claim | None) -> "Gangs":
-        """Return the value after a claim came, changed or went, perhaps of a pod with a selector."""
+        """Return the value after a claim, perhaps of a pod with a selector, came or went."""
         if self.network is None:
             return self
         found = selected_pods.after(self.selected, before, after)
@@ -133,6 +133,13 @@ class Gangs(msgspec.Struct, frozen=True):
         if before is not None:
             found = found.without_member(before)
         return msgspec.structs.replace(self, table=found)
+
+
+def gangs(view: views.View) -> Gangs:
+    """Return the gangs as a view shows them."""
+    found = view.cluster[NAME]
+    assert isinstance(found, Gangs)
+    return found
 
 
 def _networked(old: Gangs, delta: views.Delta) -> Gangs:

@@ -8,11 +8,16 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
+from api import names
+from domain.gangs import declaration
 from domain.scoring import eligibility, node_resources, profile, releases
+from extender.plugins.coscheduling import coscheduling
 from extender.scoring import decider
+from extender.state import deltas
 from process.configuration import switches
 from tests import processor_time
 from tests.domain.scoring import naive, worlds
+from tests.domain.topology import networks
 from tests.extender.scoring.deciding import NOW, PROFILE, Deciding, node, pod
 
 NAMES = ("n1", "n2", "n3")
@@ -35,6 +40,28 @@ def test_an_extender_without_weight_adds_nothing():
     made.node(node("n2", cpu="8"))
     made.preference.points = {"n1": 100}
     assert made.filter(pod("p"), "n1", "n2") == ["n2"]
+
+
+def test_a_pod_is_sent_close_to_those_with_its_network_topology_selector():
+    made = Deciding(plugins=(coscheduling.Coscheduling(declaration.Defaults()),))
+    for name, block in (("n1", "s1b1"), ("n2", "s1b1"), ("n3", "s2b2")):
+        made.node(node(name, labels=networks.labels(block[:2], block)))
+    kind = deltas.CLUSTER_NETWORK_TOPOLOGY
+    made.cluster.apply(deltas.ObjectDelta(kind, "default", None, networks.LAYERS))
+    notes = {names.ANNOTATION_NETWORK_TOPOLOGY_SELECTOR: "cache"}
+
+    def selected(name):
+        made_pod = pod(name)
+        return made_pod | {"metadata": made_pod["metadata"] | {"annotations": notes}}
+
+    points = made.prioritize(selected("first"), *NAMES)
+    assert max(points, key=points.get) == "n3", "its block has the fewest nodes"
+    made.bind(selected("early"), "n1")
+    made.bind(pod("other", cpu="4"), "n2")
+    assert made.filter(pod("plain"), "n2", "n3") == ["n3"]
+    points = made.prioritize(selected("late"), "n2", "n3")
+    assert points["n2"] > points.get("n3", 0)
+    assert made.filter(selected("late"), "n2", "n3") == ["n2"], "as prioritize says"
 
 
 def test_refused_nodes_are_not_chosen(three):
