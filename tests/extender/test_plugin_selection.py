@@ -39,6 +39,7 @@ def test_without_a_configmap_the_settings_hold():
         == (*(GANGS, QUOTA, "BatchFit", LOAD, KEPT, DEVICES),)
     )
     assert found.points["score"] == (
+        Enabled(GANGS, 1),
         Enabled(LOAD, 1),
         Enabled(KEPT, 1),
         Enabled(DEVICES, 1),
@@ -69,37 +70,37 @@ def test_arguments_of_one_plugin_leave_another_to_the_settings():
         pytest.param(
             {},
             f"{GANGS} {QUOTA} BatchFit {LOAD} {KEPT} {DEVICES}",
-            f"{LOAD}=1 {KEPT}=1 {DEVICES}=1",
+            f"{GANGS}=1 {LOAD}=1 {KEPT}=1 {DEVICES}=1",
             id="nothing said",
         ),
         pytest.param(
             {"filter": disabled(LOAD)},
             f"{GANGS} {QUOTA} BatchFit {KEPT} {DEVICES}",
-            f"{LOAD}=1 {KEPT}=1 {DEVICES}=1",
+            f"{GANGS}=1 {LOAD}=1 {KEPT}=1 {DEVICES}=1",
             id="one point",
         ),
         pytest.param(
             {"multiPoint": disabled(LOAD)},
             f"{GANGS} {QUOTA} BatchFit {KEPT} {DEVICES}",
-            f"{KEPT}=1 {DEVICES}=1",
+            f"{GANGS}=1 {KEPT}=1 {DEVICES}=1",
             id="everywhere",
         ),
         pytest.param(
             {"score": enabled(LOAD, weight=9)},
             f"{GANGS} {QUOTA} BatchFit {LOAD} {KEPT} {DEVICES}",
-            f"{LOAD}=9 {KEPT}=1 {DEVICES}=1",
+            f"{LOAD}=9 {GANGS}=1 {KEPT}=1 {DEVICES}=1",
             id="weight",
         ),
         pytest.param(
             {"filter": enabled(LOAD)},
             f"{LOAD} {GANGS} {QUOTA} BatchFit {KEPT} {DEVICES}",
-            f"{LOAD}=1 {KEPT}=1 {DEVICES}=1",
+            f"{GANGS}=1 {LOAD}=1 {KEPT}=1 {DEVICES}=1",
             id="order by mention",
         ),
         pytest.param(
             {"filter": enabled("NodeNUMAResource")},
             f"{GANGS} {QUOTA} BatchFit {LOAD} {KEPT} {DEVICES} NodeNUMAResource",
-            f"{LOAD}=1 {KEPT}=1 {DEVICES}=1",
+            f"{GANGS}=1 {LOAD}=1 {KEPT}=1 {DEVICES}=1",
             id="one more",
         ),
     ],

@@ -70,8 +70,8 @@ def test_every_plugin_is_listed_with_where_it_is_enabled(looked):
         "argumentsFrom": "settings",
     }
     assert found["BatchFit"]["argumentsFrom"] == ""
-    assert found["Coscheduling"] == {
-        "name": "Coscheduling",
+    assert found["ElasticQuota"] == {
+        "name": "ElasticQuota",
         "built": True,
         "enabledAt": ["filter", "reserve", "permit", "postFilter"],
         "weight": 0,
