@@ -26,6 +26,11 @@ class Cycle(msgspec.Struct, frozen=True, gc=False):
     """The status of PreFilter that refuses the pod on every node."""
 
     @property
+    def concerned(self) -> tuple[str, ...]:
+        """Return the names of those that have something to say about the pod."""
+        return tuple(self.prepared)
+
+    @property
     def key(self) -> Hashable:
         """Return what a verdict depends on besides the view and the time: equal for pods alike."""
         return frozenset(self.prepared.items()), self.refused

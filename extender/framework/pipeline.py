@@ -1,7 +1,7 @@
 """Run the extension points in order; clamp, weigh, merge, and keep every reason."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -148,7 +148,7 @@ class Pipeline:
             codes[:] = 1
             return Outcome(codes, (asked.refused,))
         refusals: list[Refusal] = []
-        points = self._points(asked)
+        points = self.points[asked.concerned]
         for plugin, screen in points.filters:
             prepared = asked.prepared[plugin.name]
             if screen is not None and screen.passes_all(prepared, view, now):
@@ -181,17 +181,12 @@ class Pipeline:
         """Return the weight and the raw numbers of every scorer with a preference for the pod."""
         found: list[tuple[int, verdicts.Score]] = []
         judged = _asked_about(view, rows)
-        for entry in self._points(asked).scorers:
+        for entry in self.points[asked.concerned].scorers:
             prepared = asked.prepared[entry.scorer.name]
             score = entry.scorer.score(prepared, view, judged, now)
             if score is not None:
                 found.append((entry.weight, score if judged is rows else score.of(rows)))
-        for ranker, weight in self.rankers:
-            prepared = asked.prepared.get(ranker.name)
-            order = None if prepared is None else ranker.rank(prepared, view, rows, now)
-            if order is not None:
-                found.append((weight, order))
-        return found
+        return found + _ranked(self.rankers, asked, view, rows, now)
 
     # -- Reserve and Permit ------------------------------------------------------------------
 
@@ -217,7 +212,7 @@ class Pipeline:
         if isinstance(allocations, Refusal):
             return allocations
         grants = {name: verdicts.Grant(found) for name, found in allocations.items()}
-        for plugin in self._points(asked).reservers:
+        for plugin in self.points[asked.concerned].reservers:
             prepared = asked.prepared[plugin.name]
             answer = plugin.reserve(asked.pod, prepared, view, row, allocations)
             if isinstance(answer, verdicts.Status):
@@ -233,13 +228,13 @@ class Pipeline:
         """Ask everybody whether a pod that is counted on its node may be bound now."""
         answers = (
             (plugin.name, plugin.permit(asked.pod, asked.prepared[plugin.name], view, now))
-            for plugin in self._points(asked).permits
+            for plugin in self.points[asked.concerned].permits
         )
         return permit.joined(answers)
 
     def permits_of(self, asked: Cycle) -> bool:
         """Whether any plug-in has a say in when a pod is bound."""
-        return bool(self._points(asked).permits)
+        return bool(self.points[asked.concerned].permits)
 
     # -- waiting pods ------------------------------------------------------------------------
 
@@ -257,7 +252,7 @@ class Pipeline:
         """Return what spoke for a node, one clause per plug-in, for the record on the pod."""
         rows = alone(row)
         spoken = list(self.points.passed)
-        for entry in self._points(asked).scorers:
+        for entry in self.points[asked.concerned].scorers:
             score = entry.scorer.score(asked.prepared[entry.scorer.name], view, rows, now)
             if score is not None:
                 spoken.append(f"{entry.scorer.name}: score {int(_normalised(score)[0])}")
@@ -298,10 +293,6 @@ class Pipeline:
             return np.zeros(rows.size)
         return plugin.shortage(prepared, view, rows, now)
 
-    def _points(self, asked: Cycle) -> extension_points.Points:
-        """Return who has something to say about a pod."""
-        return self.points[tuple(asked.prepared)]
-
     def _diagnoser(self, asked: Cycle, refusal: Refusal) -> tuple[protocols.Diagnoser | None, Any]:
         prepared = asked.prepared.get(refusal.plugin)
         return None if prepared is None else self.diagnosers.get(refusal.plugin), prepared
@@ -318,6 +309,23 @@ def _points(plugins: Pipeline) -> extension_points.PointsByNames:
         plugins.permits,
     )
     return extension_points.PointsByNames(every, plugins.aligned)
+
+
+def _ranked(
+    rankers: Iterable[tuple[protocols.Ranker, int]],
+    asked: Cycle,
+    view: views.View,
+    rows: verdicts.Rows,
+    now: float,
+) -> list[tuple[int, verdicts.Score]]:
+    """Return the weight and the numbers of every ranker with a preference for the pod."""
+    found: list[tuple[int, verdicts.Score]] = []
+    for ranker, weight in rankers:
+        prepared = asked.prepared.get(ranker.name)
+        order = None if prepared is None else ranker.rank(prepared, view, rows, now)
+        if order is not None:
+            found.append((weight, order))
+    return found
 
 
 def without(plugins: Pipeline, name: str) -> Pipeline:
