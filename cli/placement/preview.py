@@ -15,7 +15,7 @@ from cli.quota import cluster as clusters
 from cli.quota import preemptor, simulation
 from domain import wording
 from domain.quota.simulation import fit, in_tree, what_if
-from extender.framework import cycle, pipeline, verdicts, views
+from extender.framework import cycle, pipeline, verdicts, views, weighing
 from extender.framework.eviction import victims as victim
 from extender.preemption import planner
 from extender.state import records
@@ -174,7 +174,7 @@ class _Case:
             key=lambda one: (-one[1], view.names[one[0]]),
         )
         for row, total in ranked[:MOST_PLACES]:
-            tier, score = divmod(total, pipeline.TIER)
+            tier, score = divmod(total, weighing.TIER)
             grounds = line.grounds(asked, view, row, self.now)
             yield Place(view.names[row], score, tier, tuple(grounds))
 

@@ -1,7 +1,7 @@
 """Run the extension points in order; clamp, weigh, merge, and keep every reason."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -15,12 +15,9 @@ from extender.framework import (
     protocols,
     verdicts,
     views,
+    weighing,
 )
 from extender.framework.nodes import node_filters, numa, reserved_capacity
-
-BEST = verdicts.BEST
-TIER = 1 << 20
-"""What a tier counts for: more than any weighed total, the scheduler's own included."""
 
 ROW: Final = np.zeros(1, dtype=np.intp)
 """The candidate of a view of one node."""
@@ -173,7 +170,7 @@ class Pipeline:
         self, asked: Cycle, view: views.View, rows: verdicts.Rows, now: float
     ) -> verdicts.Column:
         """Weigh all scorers for candidates into 0..100, plus TIER for every tier."""
-        return weighed(self.scores(asked, view, rows, now), rows.size)
+        return weighing.weighed(self.scores(asked, view, rows, now), rows.size)
 
     def scores(
         self, asked: Cycle, view: views.View, rows: verdicts.Rows, now: float
@@ -186,7 +183,7 @@ class Pipeline:
             score = entry.scorer.score(prepared, view, judged, now)
             if score is not None:
                 found.append((entry.weight, score if judged is rows else score.of(rows)))
-        return found + _ranked(self.rankers, asked, view, rows, now)
+        return found + weighing.ranked(self.rankers, asked, view, rows, now)
 
     # -- Reserve and Permit ------------------------------------------------------------------
 
@@ -255,7 +252,7 @@ class Pipeline:
         for entry in self.points[asked.concerned].scorers:
             score = entry.scorer.score(asked.prepared[entry.scorer.name], view, rows, now)
             if score is not None:
-                spoken.append(f"{entry.scorer.name}: score {int(_normalised(score)[0])}")
+                spoken.append(f"{entry.scorer.name}: score {int(weighing.normalised(score)[0])}")
         return spoken
 
     def sentence(
@@ -311,23 +308,6 @@ def _points(plugins: Pipeline) -> extension_points.PointsByNames:
     return extension_points.PointsByNames(every, plugins.aligned)
 
 
-def _ranked(
-    rankers: Iterable[tuple[protocols.Ranker, int]],
-    asked: Cycle,
-    view: views.View,
-    rows: verdicts.Rows,
-    now: float,
-) -> list[tuple[int, verdicts.Score]]:
-    """Return the weight and the numbers of every ranker with a preference for the pod."""
-    found: list[tuple[int, verdicts.Score]] = []
-    for ranker, weight in rankers:
-        prepared = asked.prepared.get(ranker.name)
-        order = None if prepared is None else ranker.rank(prepared, view, rows, now)
-        if order is not None:
-            found.append((weight, order))
-    return found
-
-
 def without(plugins: Pipeline, name: str) -> Pipeline:
     """Return the same plug-ins but for one, which judges no pod."""
     return dataclasses.replace(
@@ -340,25 +320,6 @@ def without(plugins: Pipeline, name: str) -> Pipeline:
         reservers=tuple(one for one in plugins.reservers if one.name != name),
         permits=tuple(one for one in plugins.permits if one.name != name),
     )
-
-
-def weighed(parts: Sequence[tuple[int, verdicts.Score]], size: int) -> verdicts.Column:
-    """Join the numbers of scorers about so many candidates into 0..100, plus TIER per tier."""
-    if len(parts) == 1:
-        # As most often: what weighing leaves as it is.
-        only = parts[0][1]
-        values = _normalised(only)
-        return values if only.tiers is None else values + only.tiers * TIER
-    total = np.zeros(size, dtype=np.int64)
-    tiers: verdicts.Column | None = None
-    weights = 0
-    for weight, score in parts:
-        total += weight * _normalised(score)
-        weights += weight
-        if score.tiers is not None:
-            tiers = score.tiers if tiers is None else np.maximum(tiers, score.tiers)
-    joined = total // weights if weights else total
-    return joined if tiers is None else joined + tiers * TIER
 
 
 def selectors_of(plugins: Pipeline, refusing: str) -> tuple[protocols.VictimSelector, ...]:
@@ -396,13 +357,3 @@ def _asked_about(view: views.View, rows: verdicts.Rows) -> verdicts.Rows:
     """
     count = view.known.size
     return views.every(count) if 2 * rows.size > count else rows
-
-
-def _normalised(score: verdicts.Score) -> verdicts.Column:
-    values = score.values
-    if score.scale:
-        highest = int(values.max(initial=0))
-        values = values * BEST // highest if highest else values
-    # Not `clip`, which takes longer to find out what it was given than to do its work.
-    clamped: verdicts.Column = np.minimum(np.maximum(values, 0), BEST)
-    return clamped if score.more_is_better else BEST - clamped

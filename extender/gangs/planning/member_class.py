@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from extender.framework import pipeline, verdicts, views
+from extender.framework import pipeline, verdicts, views, weighing
 from extender.framework.nodes import row_memo
 from extender.gangs.planning import in_tree
 from extender.requeue import unschedulable_pods
@@ -94,7 +94,7 @@ class MemberClass:
 
     def _rank(self) -> None:
         """Order by score; among equals that with the larger free share comes first."""
-        joined = pipeline.weighed(self._parts, self.rows.size)
+        joined = weighing.weighed(self._parts, self.rows.size)
         self._order = np.where(self._open, joined + 0.999 * self._share, -np.inf)
 
     def best(self) -> int | None:

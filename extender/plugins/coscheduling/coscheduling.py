@@ -70,12 +70,11 @@ class Coscheduling(lone_pods.Ranker, pages.Pages):
 
     def pre_filter(self, pod: views.PodInfo, view: views.View) -> Asked | verdicts.Status | None:
         """Find where the plan places a member; refuse it everywhere while there is no plan."""
-        if not pod.requirements.is_member:
+        wanted = pod.requirements
+        if not (wanted.is_member or wanted.network_selector):
             return None
-        gang = tracker.declared(pod.requirements, pod.namespace, self._defaults)
+        gang = tracker.declared(wanted, pod.namespace, self._defaults)
         if gang is None:
-            if not pod.requirements.network_selector:
-                return None
             near = lone_pods.near(pod, tracker.gangs(view))
             return Asked(near=near) if near is not None else None
         gangs = tracker.gangs(view)

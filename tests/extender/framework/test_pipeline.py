@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from extender import plugin_selection, registry, settings
-from extender.framework import assembly, cycle, pipeline, protocols, verdicts
+from extender.framework import assembly, cycle, pipeline, protocols, verdicts, weighing
 
 
 class Named:
@@ -204,7 +204,7 @@ def test_what_was_prepared_is_shared_until_the_state_changes(picture, make):
         pytest.param([(Scores("a", [9, 9, 9]), 0)], [0, 0, 0], id="no weight"),
         pytest.param(
             [(Scores("a", [100, 0, 0]), 3), (Scores("b", [0, 0, 0], tiers=[0, 1, 2]), 1)],
-            [75, pipeline.TIER, 2 * pipeline.TIER],
+            [75, weighing.TIER, 2 * weighing.TIER],
             id="a higher tier outranks every score",
         ),
     ],

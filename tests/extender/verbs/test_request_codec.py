@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from benchmarks.plane import feed
 from extender import plugin_selection, registry, settings
-from extender.framework import pipeline
+from extender.framework import pipeline, weighing
 from extender.verbs import request_codec, verbs
 from kube.informers import store
 from tests import draws
@@ -238,12 +238,12 @@ def test_a_picture_of_one_node_does_not_change_with_it(picture, make):
 
 
 def test_scores_of_higher_tiers_are_written_as_they_are():
-    scores = np.array([0, 7, pipeline.TIER + 3, 2 * pipeline.TIER])
+    scores = np.array([0, 7, weighing.TIER + 3, 2 * weighing.TIER])
     written = request_codec.Scores().write(["a", "b", "c", "d"], scores)
     assert json.loads(written) == [
         {"Host": "b", "Score": 7},
-        {"Host": "c", "Score": pipeline.TIER + 3},
-        {"Host": "d", "Score": 2 * pipeline.TIER},
+        {"Host": "c", "Score": weighing.TIER + 3},
+        {"Host": "d", "Score": 2 * weighing.TIER},
     ]
 
 
