@@ -187,8 +187,8 @@ class CoschedulingArgs(Arguments):
     enable_preemption: bool = False
     """Let gangs preempt as a whole."""
     aware_network_topology: bool = False
-    """Place gangs, and pods with a network-topology-selector, by the network topology; the extender
-    does so unless `false` is written."""
+    """Place gangs, and pods with a `network-topology-selector`, by the network topology; the
+    extender does so unless `false` is written."""
     default_match_policy: Literal["only-waiting", "waiting-and-running", "once-satisfied"] = (
         "once-satisfied"
     )
