@@ -13,7 +13,7 @@ from certs import issue
 from process.runtime import clock as clocks
 from process.runtime import supervise
 from tests.planes import admitting, converted, raw
-from tests.planes.manual_commands import commands, typed
+from tests.planes.manual_commands import commands, keeping, typed
 
 PATIENCE = admitting.PATIENCE
 
@@ -278,13 +278,16 @@ async def served(stand, certificate):
     await raw.eventually(shown, PATIENCE)
 
 
+SETTINGS = {"colocation-config": '{"enable":true}'}
+
+
 @pytest_asyncio.fixture(loop_scope="session")
 async def config_maps(stand):
     """The ConfigMaps that an installation has."""
     path = resources.CONFIG_MAPS.path(names.NAMESPACE)
-    maps = (names.CONFIG_MAP_SWITCHES, names.CONFIG_MAP_SLO)
-    for name in maps:
-        await stand.api.post(path, {"metadata": {"name": name}, "data": {}})
+    maps = {names.CONFIG_MAP_SWITCHES: {}, names.CONFIG_MAP_SLO: SETTINGS}
+    for name, data in maps.items():
+        await stand.api.post(path, {"metadata": {"name": name}, "data": data})
     yield
     for name in maps:
         await stand.api.delete(f"{path}/{name}")
@@ -299,13 +302,15 @@ async def test_admission_is_switched_off_live_as_the_manual_says(stand, kubectl,
 
 
 @pytest.mark.parametrize("section", ["Stop the extender", "Stop lending", "Everything at once"])
-async def test_the_other_switches_are_accepted(stand, kubectl, config_maps, section):
+async def test_the_other_switches_are_accepted(stand, kubectl, config_maps, section, tmp_path):
+    await typed(kubectl, keeping(), tmp_path)
     for block in commands(section):
-        await typed(kubectl, [words for words in block if "patch" in words])
+        await typed(kubectl, [words for words in block if "patch" in words], tmp_path)
     found = await stand.api.get(resources.CONFIG_MAPS.path(names.NAMESPACE))
     data = {one["metadata"]["name"]: one["data"] for one in found["items"] if one.get("data")}
-    for text in data.get(names.CONFIG_MAP_SLO, {}).values():
+    for text in data[names.CONFIG_MAP_SLO].values():
         assert json.loads(text)
+    assert section != "Everything at once" or data[names.CONFIG_MAP_SLO] == SETTINGS
     # What was said about admission must not outlive this test.
     await typed(kubectl, commands("Stop admission")[1])
     await stand.works()

@@ -17,6 +17,18 @@ def commands(section):
     ]
 
 
-async def typed(kubectl, block):
+def keeping():
+    """The command that keeps settings in a file before others are typed."""
+    (line,) = re.findall(r"^\$ kubectl (.* > .*)$", MANUAL.read_text(), re.M)
+    return [shlex.split(line)]
+
+
+async def typed(kubectl, block, folder=pathlib.Path()):
+    """Type commands in a folder; `>` writes what one says into a file."""
     for words in block:
-        await kubectl(*words)
+        written = [word.replace("--patch-file=", f"--patch-file={folder}/") for word in words]
+        if ">" in written:
+            *command, _, file = written
+            (folder / file).write_text(await kubectl(*command))
+        else:
+            await kubectl(*written)
