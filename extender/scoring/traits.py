@@ -18,7 +18,7 @@ LARGEST: Final = 1 << 48
 
 _MOST_AMOUNTS: Final = 4096
 _MOST_IMAGES: Final = 4096
-"""Names of images on a node; a kubelet lists 50 images, the largest first, unless it is told to
+"""Names of images on a node; a kubelet lists 50 images, the largest first, unless configured to
 list more, and each is looked at whenever the node changes."""
 _POD_AFFINITY: Final = ("podAffinity", "podAntiAffinity")
 

@@ -51,7 +51,7 @@ class Room:
     def _column(self, resource: str) -> tuple[Counts, Counts]:
         """Return what is requested and what is allocatable of a resource that is asked about.
 
-        One node may offer thousands of resources about which nobody asks.
+        One node may offer thousands of resources that no pod requests.
         """
         found = self._columns.get(resource)
         if found is None:

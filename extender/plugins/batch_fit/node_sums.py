@@ -9,7 +9,7 @@ from domain.lending import colocation
 from extender.framework import views
 
 LENT: Final = ((names.CPU, names.BATCH_CPU), (names.MEMORY, names.BATCH_MEMORY))
-"""Native and batch name of what is lent."""
+"""Native and batch names of the lent resources."""
 _MOST_NODES: Final = 16384
 """Nodes whose sums are remembered."""
 

@@ -210,7 +210,7 @@ def _count(
 ) -> None:
     """Count what is free of each resource after what is free of some devices has changed.
 
-    How much there is stands beside it; both are 0 of a type that is used up.
+    The column before it says how much there is in all; both are 0 of a type that is used up.
     """
     weighed, left = made.weighed.get(kind, ()), 0
     for column, name, total in weighed:

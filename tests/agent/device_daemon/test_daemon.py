@@ -278,7 +278,7 @@ async def test_files_outlive_the_daemon_unless_it_is_asked_to_remove_them(tmp_pa
 
 async def test_a_file_that_cannot_be_removed_is_logged(tmp_path, caplog):
     bench = Bench(tmp_path, remove_on_stop=True)
-    # What is no file cannot be unlinked, whoever asks.
+    # Only a file can be unlinked, even by root.
     bench.file.mkdir(parents=True)
     bench.daemon.remove_files()
     assert f"file was not removed path={bench.file}" in caplog.text

@@ -116,7 +116,7 @@ class Tally:
         """Count."""
 
 
-async def test_whoever_waits_for_an_answer_is_not_cut_off(registry: metrics.Registry) -> None:
+async def test_a_client_that_waits_for_an_answer_is_not_cut_off(registry: metrics.Registry) -> None:
     release = asyncio.Event()
 
     async def wait(_request: web.Request) -> web.Response:
