@@ -93,7 +93,7 @@ async def ours(
         )
         yield Extender(url, child.pid, f"http://127.0.0.1:{health}")
     finally:
-        await child.stop()
+        await child.stop(_PATIENCE)
 
 
 @contextlib.asynccontextmanager

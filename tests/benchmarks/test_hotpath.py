@@ -40,22 +40,53 @@ def test_time_in_a_library_counts_for_who_called_it(table, name, share):
     assert getattr(found, table)[name] == share
 
 
-def test_the_profiler_notes_where_a_program_spends_its_time(tmp_path):
-    program = tmp_path / "busy.py"
-    program.write_text(
-        "import sys, time\n"
-        "def spin():\n"
-        "    while time.process_time() < 0.3:\n"
-        "        pass\n"
-        "if __name__ == '__main__':\n"
-        "    spin()\n"
-        "    sys.exit(int(sys.argv[1]))\n"
+SPINNING = """
+import sys, time
+def spin():
+    while time.process_time() < 0.3:
+        pass
+if __name__ == '__main__':
+    spin()
+    sys.exit(int(sys.argv[1]))
+"""
+STEPPING = """
+import sys
+def step(times):
+    for _ in range(times):
+        pass
+if __name__ == '__main__':
+    step(int(sys.argv[1]))
+"""
+
+
+def sampled(folder, program, way, argument):
+    (folder / "program.py").write_text(program)
+    target = folder / "samples"
+    command = (
+        *(sys.executable, "-m", "benchmarks.scheduling.sampled"),
+        *(way, target, "program", argument),
     )
-    target = tmp_path / "samples"
-    command = (sys.executable, "-m", "benchmarks.scheduling.sampled", target, "busy", "3")
-    environment = {"PYTHONPATH": f"{tmp_path}:{':'.join(path for path in sys.path if path)}"}
+    environment = {"PYTHONPATH": f"{folder}:{':'.join(path for path in sys.path if path)}"}
     done = subprocess.run(command, env=environment, check=False)
-    assert done.returncode == 3
-    samples = target.read_text().splitlines()
-    assert sum("busy.py:spin:" in sample for sample in samples) > len(samples) / 3
+    return done.returncode, target.read_text().splitlines()
+
+
+def test_the_profiler_notes_where_a_program_spends_its_time(tmp_path):
+    code, samples = sampled(tmp_path, SPINNING, "time", "3")
+    assert code == 3
+    assert sum("program.py:spin:" in sample for sample in samples) > len(samples) / 3
     assert len(samples) > 10
+
+
+def test_steps_of_a_program_are_the_same_each_time_and_grow_with_its_work(tmp_path):
+    counts = [
+        sum(
+            "program.py:step:" in sample
+            for sample in sampled(tmp_path, STEPPING, "steps", times)[1]
+        )
+        for times in ("1000", "1000", "101000")
+    ]
+    assert abs(counts[0] - counts[1]) <= 1
+    each = (counts[2] - counts[0]) * hotpath.sampled.INTERVAL_STEPS / 100_000
+    # What a turn of the loop takes: jump, next, store.
+    assert 2.5 <= each <= 5
