@@ -12,7 +12,7 @@ from msgspec import structs
 
 from api import resources
 from kube.client import access as accesses
-from kube.client import errors, request_parts, transport, wire
+from kube.client import errors, request_parts, streams, transport, wire
 from kube.client import horizon as horizons
 from process.runtime import clock as clocks
 from process.runtime import metrics
@@ -208,7 +208,7 @@ class Client:
         )
         async with self._transport.stream(call, silence) as answer:
             is_binary = answer.content_type == wire.PROTOBUF
-            yield _batches(answer.content, wire.Frames() if is_binary else wire.Lines())
+            yield _batches(answer, wire.Frames() if is_binary else wire.Lines())
 
     async def current_version(self, resource: resources.Resource) -> int:
         """Return the newest resource version, agreed by the API server's quorum."""
@@ -343,9 +343,9 @@ class Client:
 
 
 async def _batches(
-    content: Any, events: wire.Frames | wire.Lines
+    content: streams.Parts, events: wire.Frames | wire.Lines
 ) -> AsyncIterator[Sequence[bytes]]:
-    async for chunk in content.iter_any():
+    while chunk := await content.readany():
         yield events.feed(chunk)
 
 

@@ -11,7 +11,7 @@ import select
 import socket
 import ssl
 from collections.abc import Callable
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeVar, cast
 
 import msgspec
 
@@ -50,6 +50,29 @@ class Address(NamedTuple):
         return f"{host}:{self.port}"
 
 
+P = TypeVar("P", bound=asyncio.Protocol)
+
+
+async def dial(address: Address, protocol: Callable[[], P], seconds: float) -> P:
+    """Return a new connection; UnsentError says why there is none."""
+    loop = asyncio.get_running_loop()
+    is_secured = address.context is not None
+    try:
+        async with asyncio.timeout(seconds):
+            _, connection = await loop.create_connection(
+                protocol,
+                address.host,
+                address.port,
+                ssl=address.context,
+                server_hostname=(address.server_name or address.host) if is_secured else None,
+            )
+    except TimeoutError as error:
+        raise UnsentTimeoutError(f"cannot connect to {address} in time") from error
+    except OSError as error:
+        raise UnsentError(f"cannot connect to {address}: {reason(error)}") from error
+    return connection
+
+
 class Request(msgspec.Struct, frozen=True, gc=False):
     """One request."""
 
@@ -62,6 +85,12 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     repeatable: bool = False
     """Whether asking twice does no harm."""
     without_body: bool = False
+
+
+def keep_alive(transport: asyncio.BaseTransport) -> None:
+    """Let the kernel find out whether the other side of a silent connection is still there."""
+    sock = transport.get_extra_info("socket")
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
 class Connection(asyncio.Protocol):
@@ -83,8 +112,7 @@ class Connection(asyncio.Protocol):
         """Take the transport."""
         # Not every event loop derives its transports from the standard library's.
         self._transport = cast("asyncio.Transport", transport)
-        sock = transport.get_extra_info("socket")
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        keep_alive(transport)
 
     @property
     def open(self) -> bool:
@@ -236,22 +264,9 @@ class Pool:
         self._resting.clear()
 
     async def _dial(self, question: Request, end: float) -> Connection:
-        loop, address = asyncio.get_running_loop(), self.address
-        seconds = min(question.connect_seconds, end - loop.time())
-        is_secured = address.context is not None
-        try:
-            async with asyncio.timeout(seconds):
-                _, connection = await loop.create_connection(
-                    Connection,
-                    address.host,
-                    address.port,
-                    ssl=address.context,
-                    server_hostname=(address.server_name or address.host) if is_secured else None,
-                )
-        except TimeoutError as error:
-            raise UnsentTimeoutError(f"cannot connect to {address} in time") from error
-        except OSError as error:
-            raise UnsentError(f"cannot connect to {address}: {reason(error)}") from error
+        now = asyncio.get_running_loop().time()
+        seconds = min(question.connect_seconds, end - now)
+        connection = await dial(self.address, Connection, seconds)
         if self._closed:
             connection.close()
         return connection

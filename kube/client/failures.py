@@ -49,6 +49,11 @@ async def refusal(answer: aiohttp.ClientResponse) -> errors.ApiError:
     return refused(answer.status, body, answer.headers.get("Retry-After", ""))
 
 
+def refused_by(answer: http_response.Response) -> errors.ApiError:
+    """Return the error that an answer stands for."""
+    return refused(answer.status, answer.body, answer.headers.get(http_response.RETRY_AFTER, ""))
+
+
 def refused(code: int, body: bytes, retry_after: str) -> errors.ApiError:
     """Return the error that an answer stands for."""
     status = _status(body)

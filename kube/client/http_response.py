@@ -19,6 +19,7 @@ _WITHOUT_BODY: Final = frozenset({204, 304})
 _LENGTH: Final = "content-length"
 _CODING: Final = "transfer-encoding"
 _CONNECTION: Final = "connection"
+_TYPE: Final = "content-type"
 RETRY_AFTER: Final = "retry-after"
 _READ: Final = {name.encode(): name for name in (_LENGTH, _CODING, _CONNECTION, RETRY_AFTER)}
 """Headers that say something to the client; API servers send many more with each answer."""
@@ -43,6 +44,7 @@ class Reader:
     """Takes in the bytes of one response as they come."""
 
     # One is made for each question, so that what begins alike in all of them is of the class.
+    _names: Mapping[bytes, str] = _READ
     _start = b""
     _head_read = False
     _keeps = False
@@ -135,7 +137,7 @@ class Reader:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take in a header, or a trailer, which says nothing about the response."""
-        key = _READ.get(name.lower())
+        key = self._names.get(name.lower())
         if key is None or self._head_read:
             return
         text = value.decode("latin-1").strip()
@@ -193,3 +195,51 @@ class Reader:
         """Take in that a response is complete."""
         if self._answer is None and self._head_read:
             self._answer = self._made(reusable=self._keeps)
+
+
+class StreamReader(Reader):
+    """Takes in a response that comes in parts for as long as it lasts, such as a watch.
+
+    The body of a refusal is kept and bounded as that of any response.
+    """
+
+    _names = _READ | {_TYPE.encode(): _TYPE}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held = 0
+        """Bytes of the body that arrived and were not taken yet."""
+
+    @property
+    def status(self) -> int:
+        """The status, 0 before the head is complete."""
+        return self._status if self._head_read else 0
+
+    @property
+    def content_type(self) -> str:
+        """The media type of the body without its parameters."""
+        return self._headers.get(_TYPE, "").partition(";")[0].strip().lower()
+
+    def take(self) -> bytes:
+        """Return what arrived of the body since the last call."""
+        parts = self._body
+        taken = parts[0] if len(parts) == 1 else b"".join(parts)
+        parts.clear()
+        self.held = 0
+        return taken
+
+    def on_body(self, body: bytes) -> None:
+        """Take in a part of the body."""
+        if self._status >= 300:
+            super().on_body(body)
+            return
+        size = len(body)
+        self._size += size
+        self.held += size
+        self._body.append(body)
+
+    def _made(self, *, reusable: bool) -> Response:
+        if self._status >= 300:
+            return super()._made(reusable=reusable)
+        # What was not taken yet comes before the end.
+        return Response(self._status, self._headers, b"", reusable)

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import logging
 import random
 import ssl
@@ -14,14 +15,23 @@ import aiohttp
 import msgspec
 import yarl
 
-from kube.client import access, connection_pool, errors, failures, http_request, http_response
+from kube.client import (
+    access,
+    connection_pool,
+    errors,
+    failures,
+    http_request,
+    request_metrics,
+    streams,
+)
 from kube.controllers import backoff
 from process.runtime import clock as clocks
-from process.runtime import metrics, series
+from process.runtime import metrics
 
 logger = logging.getLogger(__name__)
 
 _SAFE: Final = frozenset({"GET", "HEAD"})
+_OK: Final = 200
 _RETRIED: Final = frozenset({429, 500, 502, 503, 504})
 
 
@@ -68,44 +78,11 @@ class Call(msgspec.Struct, frozen=True, gc=False):
     """How often it is tried at most where the limits of the client do not decide that."""
 
 
-class Figures:
-    """The client's metrics."""
-
-    def __init__(self, registry: metrics.Registry) -> None:
-        self.requests = registry.counter(
-            "koord_kube_requests_total",
-            "Requests to the API server by outcome; code 0 means no answer.",
-            ("verb", "resource", "code"),
-        )
-        self.seconds = registry.histogram(
-            "koord_kube_request_seconds",
-            "Time from sending a request to the API server to its complete answer.",
-            ("verb", "resource"),
-        )
-        self._series: dict[tuple[str, str, int], tuple[series.Count, series.Observed | None]] = {}
-
-    def note(self, call: Call, code: int, seconds: float) -> None:
-        """Count the outcome of one request and, unless it is a watch, how long it took."""
-        key = call.verb, call.resource, code
-        found = self._series.get(key)
-        if found is None:
-            # Looking labels up takes longer than counting.
-            is_timed = call.verb != "watch"
-            found = self._series[key] = (
-                self.requests.labels(call.verb, call.resource, code),
-                self.seconds.labels(call.verb, call.resource) if is_timed else None,
-            )
-        outcomes, times = found
-        outcomes.inc()
-        if times is not None:
-            times.observe(seconds)
-
-
 class Transport:
     """A session with one API server.
 
-    Short questions go over kept connections of our own; long answers, streams and whatever has
-    to pass a proxy go through the HTTP library.
+    Short questions go over kept connections of our own, and each stream has one; long answers and
+    whatever has to pass a proxy go through the HTTP library.
     """
 
     def __init__(
@@ -124,7 +101,7 @@ class Transport:
         self._limits = dataclasses.replace(limits, request_seconds=longest)
         self._rng = rng
         self.registry = registry
-        self._figures = Figures(registry) if registry is not None else None
+        self._figures = request_metrics.RequestMetrics(registry) if registry is not None else None
         self._user_agent = user_agent
         self._slots = asyncio.Semaphore(limits.in_flight)
         self._open: aiohttp.ClientSession | None = None
@@ -183,9 +160,9 @@ class Transport:
                         return await self._ask(call, self._pool)
                     return await self._exchange(call)
             except (errors.Unreachable, errors.TooManyRequests, errors.ServerFailure) as error:
-                if not self._is_retried(call, error) or attempt >= most:
+                if not _is_retried(call, error) or attempt >= most:
                     raise
-                pause = self._pause(attempt, error)
+                pause = _pause(attempt, error, self._limits, self._rng)
                 logger.info(
                     "request is tried again verb=%s resource=%s attempt=%d pause=%.1f error=%s",
                     call.verb, call.resource, attempt, pause, error,
@@ -193,16 +170,12 @@ class Transport:
                 await self._clock.sleep(pause)
 
     @contextlib.asynccontextmanager
-    async def stream(self, call: Call, silence: float) -> AsyncIterator[aiohttp.ClientResponse]:
+    async def stream(self, call: Call, silence: float) -> AsyncIterator[streams.Parts]:
         """Send a request and yield its answer, whose content comes; silence is an error."""
-        limits = self._limits
-        timeout = aiohttp.ClientTimeout(
-            total=None, sock_connect=limits.connect_seconds, sock_read=silence
-        )
         try:
             async with contextlib.AsyncExitStack() as stack:
-                async with asyncio.timeout(limits.stream_seconds):
-                    answer = await stack.enter_async_context(self._answer(call, timeout))
+                async with asyncio.timeout(self._limits.stream_seconds):
+                    answer = await self._begun(call, silence, stack)
                 try:
                     yield answer
                 except TimeoutError as error:
@@ -211,6 +184,33 @@ class Transport:
                     ) from error
         except failures.FOREIGN as error:
             raise failures.ours(_name(call), error) from error
+
+    async def _begun(
+        self, call: Call, silence: float, stack: contextlib.AsyncExitStack
+    ) -> streams.Parts:
+        """Return a good answer that goes on until the stack is left."""
+        self._session()
+        seconds = self._limits.connect_seconds
+        if self._pool is None:
+            limit = aiohttp.ClientTimeout(total=None, sock_connect=seconds, sock_read=silence)
+            answer = await stack.enter_async_context(self._answer(call, limit))
+            return streams.LibraryStream(answer)
+        for is_last in (False, True):
+            written = await self._written(call)
+            started, code = self._clock.monotonic(), 0
+            stream = await connection_pool.dial(
+                self._pool.address, functools.partial(streams.Stream, silence), seconds
+            )
+            stack.callback(stream.close)
+            try:
+                refusal = await stream.begin(written)
+                code = refusal.status if refusal is not None else _OK
+            finally:
+                self._count(call, code, started)
+            if refusal is None:
+                return stream
+            await self._renewed(failures.refused_by(refusal), is_last=is_last)
+        raise AssertionError("the last try either returns or raises")
 
     async def _exchange(self, call: Call) -> bytes:
         """Send a request through the HTTP library and return the whole answer."""
@@ -253,14 +253,15 @@ class Transport:
                 self._count(call, code, started)
             if code < 300:
                 return answer.body
-            refusal = failures.refused(
-                code, answer.body, answer.headers.get(http_response.RETRY_AFTER, "")
-            )
-            tokens = self._access.tokens
-            if is_last or tokens is None or not isinstance(refusal, errors.Unauthorized):
-                raise refusal
-            await tokens.renew()
+            await self._renewed(failures.refused_by(answer), is_last=is_last)
         raise AssertionError("the last try either returns or raises")
+
+    async def _renewed(self, refusal: errors.ApiError, *, is_last: bool) -> None:
+        """Renew the credential where that may help; else raise the refusal."""
+        tokens = self._access.tokens
+        if is_last or tokens is None or not isinstance(refusal, errors.Unauthorized):
+            raise refusal
+        await tokens.renew()
 
     async def _written(self, call: Call) -> bytes:
         tokens, writer = self._access.tokens, self._writer
@@ -289,7 +290,7 @@ class Transport:
             try:
                 async with self._session().request(
                     call.method,
-                    self._url(call),
+                    _url(self._access.server, call),
                     data=call.body,
                     headers=await self._headers(call),
                     timeout=timeout,
@@ -305,10 +306,7 @@ class Transport:
                     error = await failures.refusal(answer)
             finally:
                 self._count(call, code, started)
-            tokens = self._access.tokens
-            if is_last or tokens is None or not isinstance(error, errors.Unauthorized):
-                raise error
-            await tokens.renew()
+            await self._renewed(error, is_last=is_last)
 
     async def _headers(self, call: Call) -> dict[str, str]:
         headers = {"Accept": call.accept}
@@ -326,27 +324,10 @@ class Transport:
             raise RuntimeError("the client is not open; use it within 'async with'")
         return self._open
 
-    def _url(self, call: Call) -> yarl.URL:
-        base = yarl.URL(self._access.server.rstrip("/"))
-        return base.joinpath(*call.path.strip("/").split("/")).with_query(call.query)
-
-    def _is_retried(self, call: Call, error: errors.KubeError) -> bool:
-        is_passing = not isinstance(error, errors.ApiError) or error.status in _RETRIED
-        return call.method in _SAFE and is_passing
-
-    def _pause(self, attempt: int, error: errors.KubeError) -> float:
-        limits = self._limits
-        jittered = backoff.pause(
-            attempt, limits.first_pause_seconds, limits.longest_pause_seconds, self._rng
-        )
-        asked = error.retry_after if isinstance(error, errors.ApiError) else None
-        # A server that asks for patience gets it, spread out so that not all return at once.
-        return jittered if asked is None else asked + jittered
-
     def _count(self, call: Call, code: int, started: float) -> None:
         if self._figures is None:
             return
-        self._figures.note(call, code, self._clock.monotonic() - started)
+        self._figures.note(call.verb, call.resource, code, self._clock.monotonic() - started)
 
 
 def _allowed() -> None:
@@ -359,6 +340,23 @@ async def _check_guard(
     guard: Guard | None = context.trace_request_ctx
     if guard is not None:
         guard.check()
+
+
+def _url(server: str, call: Call) -> yarl.URL:
+    path = call.path.strip("/").split("/")
+    return yarl.URL(server.rstrip("/")).joinpath(*path).with_query(call.query)
+
+
+def _is_retried(call: Call, error: errors.KubeError) -> bool:
+    is_passing = not isinstance(error, errors.ApiError) or error.status in _RETRIED
+    return call.method in _SAFE and is_passing
+
+
+def _pause(attempt: int, error: errors.KubeError, limits: Limits, rng: random.Random) -> float:
+    jittered = backoff.pause(attempt, limits.first_pause_seconds, limits.longest_pause_seconds, rng)
+    asked = error.retry_after if isinstance(error, errors.ApiError) else None
+    # A server that asks for patience gets it, spread out so that not all return at once.
+    return jittered if asked is None else asked + jittered
 
 
 def _name(call: Call) -> str:
