@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 from collections.abc import AsyncIterator, Callable
 
+import numpy.ma  # noqa: F401 - numpy.unique loads it, which would hold up the first call by 20 ms
 from aiohttp import web
 
 from api import names
