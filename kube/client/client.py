@@ -12,8 +12,9 @@ from msgspec import structs
 
 from api import resources
 from kube.client import access as accesses
-from kube.client import errors, request_parts, streams, transport, wire
+from kube.client import errors, request_parts, transport, wire
 from kube.client import horizon as horizons
+from kube.client.connections import streams
 from process.runtime import clock as clocks
 from process.runtime import metrics
 

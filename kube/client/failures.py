@@ -6,7 +6,8 @@ from typing import Any, Final
 import aiohttp
 import orjson
 
-from kube.client import connection_pool, errors, http_response
+from kube.client import errors
+from kube.client.connections import connection_pool, http_response
 
 _LARGEST_ERROR: Final = 65_536
 _BINARY: Final = b"k8s\x00"

@@ -15,15 +15,8 @@ import aiohttp
 import msgspec
 import yarl
 
-from kube.client import (
-    access,
-    connection_pool,
-    errors,
-    failures,
-    http_request,
-    request_metrics,
-    streams,
-)
+from kube.client import access, errors, failures, request_metrics
+from kube.client.connections import connection_pool, http_request, streams
 from kube.controllers import backoff
 from process.runtime import clock as clocks
 from process.runtime import metrics

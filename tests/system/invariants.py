@@ -21,7 +21,7 @@ from domain.pods import resources as amounts
 from extender import app as extenders
 from extender.state import invariants
 from kube.client import access as accesses
-from kube.client import connection_pool
+from kube.client.connections import connection_pool
 
 COUNTED = (names.CPU, names.MEMORY, names.BATCH_CPU, names.BATCH_MEMORY)
 PROMISES_SECONDS = 35.0

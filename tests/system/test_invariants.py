@@ -7,7 +7,7 @@ import pytest
 import yarl
 
 from extender.state import deltas
-from kube.client import connection_pool
+from kube.client.connections import connection_pool
 from tests.planes import raw
 from tests.system import invariants
 

@@ -9,9 +9,19 @@ from typing import Any
 
 import pytest
 
-from kube.client import connection_pool, errors, http_response
+from kube.client import errors
+from kube.client.connections import connection_pool, http_response
 from process.runtime import supervise
-from tests.kube.client.pooled_server import OK, Act, Caller, Server, hold, leave, ok, serving
+from tests.kube.client.connections.pooled_server import (
+    OK,
+    Act,
+    Caller,
+    Server,
+    hold,
+    leave,
+    ok,
+    serving,
+)
 
 
 async def answer_and_leave(caller: Caller) -> None:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from kube.client import access, errors, http_request
+from kube.client import access, errors
+from kube.client.connections import http_request
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,11 @@ from typing import Any, cast
 import pytest
 
 from api import resources
-from kube.client import access, client, connection_pool, errors, http_response, streams, transport
+from kube.client import access, client, errors, transport
+from kube.client.connections import connection_pool, http_response, streams
 from process.runtime import clock as clocks
 from tests import patience
-from tests.kube.client.pooled_server import Act, Caller, Server, hold, serving
+from tests.kube.client.connections.pooled_server import Act, Caller, Server, hold, serving
 
 REQUEST = b"GET /x HTTP/1.1\r\nHost: x\r\n\r\n"
 HEAD = (

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar, cast
 
 import msgspec
 
-from kube.client import http_response
+from kube.client.connections import http_response
 
 
 class LeftError(ConnectionError):

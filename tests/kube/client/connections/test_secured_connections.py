@@ -14,7 +14,7 @@ from api import resources
 from certs import issue
 from kube.client import access, client, errors, transport
 from process.runtime import clock as clocks
-from tests.kube.client.pooled_server import Server, hold, leave, ok, serving
+from tests.kube.client.connections.pooled_server import Server, hold, leave, ok, serving
 
 
 def _write(folder: Path, name: str, content: bytes) -> Path:

@@ -5,7 +5,7 @@ from typing import Final, Protocol, cast
 
 import aiohttp
 
-from kube.client import connection_pool, http_response
+from kube.client.connections import connection_pool, http_response
 
 _MOST_HELD: Final = 1 << 20
 """Bytes that wait to be taken; nothing more is read from the connection then."""
