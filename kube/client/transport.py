@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import dataclasses
-import functools
 import logging
 import random
 import ssl
@@ -191,12 +190,9 @@ class Transport:
         for is_last in (False, True):
             written = await self._written(call)
             started, code = self._clock.monotonic(), 0
-            stream = await connection_pool.dial(
-                self._pool.address, functools.partial(streams.Stream, silence), seconds
-            )
-            stack.callback(stream.close)
+            opened = streams.opened(self._pool, written, silence, seconds)
             try:
-                refusal = await stream.begin(written)
+                stream, refusal = await stack.enter_async_context(opened)
                 code = refusal.status if refusal is not None else _OK
             finally:
                 self._count(call, code, started)

@@ -11,7 +11,7 @@ import select
 import socket
 import ssl
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar, cast
+from typing import NamedTuple, cast
 
 import msgspec
 
@@ -50,29 +50,6 @@ class Address(NamedTuple):
         return f"{host}:{self.port}"
 
 
-P = TypeVar("P", bound=asyncio.Protocol)
-
-
-async def dial(address: Address, protocol: Callable[[], P], seconds: float) -> P:
-    """Return a new connection; UnsentError says why there is none."""
-    loop = asyncio.get_running_loop()
-    is_secured = address.context is not None
-    try:
-        async with asyncio.timeout(seconds):
-            _, connection = await loop.create_connection(
-                protocol,
-                address.host,
-                address.port,
-                ssl=address.context,
-                server_hostname=(address.server_name or address.host) if is_secured else None,
-            )
-    except TimeoutError as error:
-        raise UnsentTimeoutError(f"cannot connect to {address} in time") from error
-    except OSError as error:
-        raise UnsentError(f"cannot connect to {address}: {reason(error)}") from error
-    return connection
-
-
 class Request(msgspec.Struct, frozen=True, gc=False):
     """One request."""
 
@@ -85,12 +62,6 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     repeatable: bool = False
     """Whether asking twice does no harm."""
     without_body: bool = False
-
-
-def keep_alive(transport: asyncio.BaseTransport) -> None:
-    """Let the kernel find out whether the other side of a silent connection is still there."""
-    sock = transport.get_extra_info("socket")
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
 class Connection(asyncio.Protocol):
@@ -112,7 +83,26 @@ class Connection(asyncio.Protocol):
         """Take the transport."""
         # Not every event loop derives its transports from the standard library's.
         self._transport = cast("asyncio.Transport", transport)
-        keep_alive(transport)
+        sock = transport.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+    def lend(self, protocol: asyncio.Protocol) -> None:
+        """Let another protocol have the connection until it is taken back."""
+        if self._transport is None:
+            raise UnsentError("the connection was closed by the server")
+        self._transport.set_protocol(protocol)
+        protocol.connection_made(self._transport)
+
+    def take_back(self) -> None:
+        """Be the protocol of the connection again."""
+        self._used = True
+        if self._transport is not None:
+            self._transport.set_protocol(self)
+
+    @property
+    def used(self) -> bool:
+        """Whether it has carried a response before, so that the server may have left it since."""
+        return self._used
 
     @property
     def open(self) -> bool:
@@ -239,7 +229,8 @@ class Pool:
         while True:
             connection = kept = self._rested(is_write=not question.repeatable)
             if connection is None:
-                connection = await self._dial(question, end)
+                left = end - asyncio.get_running_loop().time()
+                connection = await self._dial(min(question.connect_seconds, left))
             self._busy.add(connection)
             try:
                 return await connection.ask(question, end)
@@ -254,6 +245,17 @@ class Pool:
                 self._busy.discard(connection)
                 self._rest(connection)
 
+    async def borrow(self, seconds: float) -> Connection:
+        """Return a connection for whoever gives it back; dialling may take so long."""
+        connection = self._rested(is_write=False) or await self._dial(seconds)
+        self._busy.add(connection)
+        return connection
+
+    def give_back(self, connection: Connection) -> None:
+        """Take a borrowed connection, which rests if it can be used again."""
+        self._busy.discard(connection)
+        self._rest(connection)
+
     def close(self) -> None:
         """End every connection."""
         self._closed = True
@@ -263,10 +265,22 @@ class Pool:
             connection.close()
         self._resting.clear()
 
-    async def _dial(self, question: Request, end: float) -> Connection:
-        now = asyncio.get_running_loop().time()
-        seconds = min(question.connect_seconds, end - now)
-        connection = await dial(self.address, Connection, seconds)
+    async def _dial(self, seconds: float) -> Connection:
+        loop, address = asyncio.get_running_loop(), self.address
+        is_secured = address.context is not None
+        try:
+            async with asyncio.timeout(seconds):
+                _, connection = await loop.create_connection(
+                    Connection,
+                    address.host,
+                    address.port,
+                    ssl=address.context,
+                    server_hostname=(address.server_name or address.host) if is_secured else None,
+                )
+        except TimeoutError as error:
+            raise UnsentTimeoutError(f"cannot connect to {address} in time") from error
+        except OSError as error:
+            raise UnsentError(f"cannot connect to {address}: {reason(error)}") from error
         if self._closed:
             connection.close()
         return connection

@@ -1,6 +1,8 @@
-"""Responses that come in parts for as long as they last, each on a connection of its own."""
+"""Responses that come in parts for as long as they last, such as watches."""
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Final, Protocol, cast
 
 import aiohttp
@@ -34,7 +36,7 @@ class LibraryStream:
 
 
 class Stream(asyncio.Protocol):
-    """One connection with one request, whose response is taken part by part."""
+    """One response that is taken part by part, on a connection that serves nothing else."""
 
     __slots__ = (
         "_alarm",
@@ -59,7 +61,7 @@ class Stream(asyncio.Protocol):
         """What the response was as a whole, once it is over."""
         self._failure: Exception | None = None
         self._is_paused = False
-        self._silence, self._heard = silence, 0.0
+        self._silence, self._heard = silence, self._loop.time()
         self._alarm: asyncio.TimerHandle | None = None
         """Looks when the last bytes came, since to move it with all of them would cost more."""
 
@@ -79,6 +81,17 @@ class Stream(asyncio.Protocol):
         """The media type of the response."""
         return self._reader.content_type
 
+    @property
+    def begun(self) -> bool:
+        """Whether any byte of the response has arrived."""
+        return self._reader.begun
+
+    @property
+    def is_reusable(self) -> bool:
+        """Whether the response is over and leaves the connection fit for another request."""
+        response = self._response
+        return response is not None and response.reusable and not self._is_paused
+
     async def readany(self) -> bytes:
         """Return what has arrived, waiting for it; nothing once the response is over.
 
@@ -96,12 +109,12 @@ class Stream(asyncio.Protocol):
             self._transport.resume_reading()
         return reader.take()
 
-    def close(self) -> None:
-        """End the connection."""
-        self._stop_looking()
+    def leave(self) -> None:
+        """Let go of the connection, which others may use from now on."""
+        if self._alarm is not None:
+            self._alarm.cancel()
         self._reader.close()
-        if self._transport is not None:
-            self._transport.abort()
+        self._transport = None
 
     # -- for the event loop ------------------------------------------------------------------
 
@@ -109,7 +122,6 @@ class Stream(asyncio.Protocol):
         """Take the transport."""
         # Not every event loop derives its transports from the standard library's.
         self._transport = cast("asyncio.Transport", transport)
-        connection_pool.keep_alive(transport)
         self._heard = self._loop.time()
         self._alarm = self._loop.call_later(self._silence, self._look)
 
@@ -122,13 +134,10 @@ class Stream(asyncio.Protocol):
         except http_response.BrokenError as error:
             self._fail(error)
             return
-        if self._response is not None:
-            self._stop_looking()
         waiting = self._waiting
         if waiting is not None and not waiting.done():
             waiting.set_result(None)
-        elif reader.held > _MOST_HELD and not self._is_paused:
-            assert self._transport is not None
+        elif reader.held > _MOST_HELD and not self._is_paused and self._transport is not None:
             self._is_paused = True
             self._transport.pause_reading()
 
@@ -149,21 +158,17 @@ class Stream(asyncio.Protocol):
             self._fail(exc or ConnectionResetError("the connection was closed"))
 
     def _look(self) -> None:
-        """Find silence."""
+        """Find silence; a server that waits for this reader is not silent."""
         left = self._heard + self._silence - self._loop.time()
         if left > 0 or self._is_paused:
             self._alarm = self._loop.call_later(max(left, self._silence / 2), self._look)
-        else:
+        elif self._response is None:
             self._fail(TimeoutError())
-
-    def _stop_looking(self) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
 
     def _fail(self, error: Exception) -> None:
         self._failure = self._failure or error
-        self.close()
+        if self._transport is not None:
+            self._transport.abort()
         self._wake()
 
     def _wake(self) -> None:
@@ -179,3 +184,35 @@ class Stream(asyncio.Protocol):
             await self._waiting
         finally:
             self._waiting = None
+
+
+@contextlib.asynccontextmanager
+async def opened(
+    pool: connection_pool.Pool, request: bytes, silence: float, connect_seconds: float
+) -> AsyncIterator[tuple[Stream, http_response.Response | None]]:
+    """Yield the response to a request that changes nothing, and what refuses it, if it is refused.
+
+    Its connection comes from the pool and goes back there where the response came to its end.
+    """
+    while True:
+        connection = await pool.borrow(connect_seconds)
+        stream = Stream(silence)
+        try:
+            connection.lend(stream)
+            try:
+                refusal = await stream.begin(request)
+            except (OSError, http_response.BrokenError) as error:
+                is_late = isinstance(error, TimeoutError)
+                if is_late or stream.begun or not connection.used:
+                    raise
+                # The server had left a connection that it kept before, so it has answered nothing.
+                continue
+            yield stream, refusal
+            return
+        finally:
+            if stream.is_reusable:
+                connection.take_back()
+            else:
+                connection.close()
+            stream.leave()
+            pool.give_back(connection)

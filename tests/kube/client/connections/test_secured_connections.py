@@ -14,7 +14,7 @@ from api import resources
 from certs import issue
 from kube.client import access, client, errors, transport
 from process.runtime import clock as clocks
-from tests.kube.client.connections.pooled_server import Server, hold, leave, ok, serving
+from tests.kube.client.connections.pooled_server import Caller, Server, hold, leave, ok, serving
 
 
 def _write(folder: Path, name: str, content: bytes) -> Path:
@@ -78,6 +78,34 @@ def test_secured_connections_are_kept(
     with asyncio.Runner(loop_factory=loop) as runner:
         found = runner.run(_three_calls(secured, mutual=mutual))
     assert found == (1, ["me"] if mutual else [], 3)
+
+
+async def _two_events(caller: Caller) -> None:
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    await caller.say(head + b"3\r\n{}\n\r\n")
+    await caller.say(b"3\r\n{}\n\r\n0\r\n\r\n")
+
+
+async def _watched(secured: Secured) -> tuple[int, list[str], list[bytes]]:
+    found = []
+    async with serving(_two_events, ok, _two_events, context=secured.context) as server:
+        trust, pair = secured.authority.certificate, secured.pair
+        async with _client(server, ca_data=trust, client_certificate=pair) as api:
+            for _ in range(2):
+                async with api.watch(client.Selection(resources.PODS), {}) as batches:
+                    found += [line async for lines in batches for line in lines]
+                if len(server.requests) == 1:
+                    await api.bind("shop", "a", uid="u", node="n", annotations={})
+        return server.connections, server.names, found
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_watches_and_calls_use_one_secured_connection_after_the_other(
+    secured: Secured, loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    with asyncio.Runner(loop_factory=loop) as runner:
+        found = runner.run(_watched(secured))
+    assert found == (1, ["me"], [b"{}"] * 4)
 
 
 @pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])

@@ -3,10 +3,8 @@
 import asyncio
 import contextlib
 import gc
-import socket
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any, cast
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -43,18 +41,27 @@ def says(*parts: bytes, leaves: bool = False) -> Act:
 
 
 @contextlib.asynccontextmanager
-async def dialled(server: Server, silence: float = 30.0) -> AsyncIterator[streams.Stream]:
-    address = connection_pool.Address("127.0.0.1", server.port, None, "")
-    made = await connection_pool.dial(address, lambda: streams.Stream(silence), 5.0)
+async def pooled(server: Server) -> AsyncIterator[connection_pool.Pool]:
+    made = connection_pool.Pool(connection_pool.Address("127.0.0.1", server.port, None, ""))
     try:
         yield made
     finally:
         made.close()
 
 
-async def begun_and_read(stream: streams.Stream) -> None:
-    await stream.begin(REQUEST)
-    await whole(stream)
+@contextlib.asynccontextmanager
+async def begun(server: Server) -> AsyncIterator[streams.Stream]:
+    async with (
+        pooled(server) as pool,
+        streams.opened(pool, REQUEST, 30.0, 5.0) as (stream, refusal),
+    ):
+        assert refusal is None
+        yield stream
+
+
+async def begun_and_read(server: Server) -> None:
+    async with begun(server) as stream:
+        await whole(stream)
 
 
 async def whole(stream: streams.Stream) -> bytes:
@@ -91,8 +98,7 @@ async def bytewise(caller: Caller) -> None:
     ],
 )
 async def test_every_part_arrives_until_the_end(act: Act, body: bytes) -> None:
-    async with serving(act) as server, dialled(server) as stream:
-        assert await stream.begin(REQUEST) is None
+    async with serving(act) as server, begun(server) as stream:
         assert await whole(stream) == body
         assert await stream.readany() == b"", "the end stays the end"
 
@@ -106,8 +112,7 @@ async def test_parts_arrive_as_they_are_written_and_the_type_is_known() -> None:
         await caller.say(chunk(b"two\n"))
         await caller.over.wait()
 
-    async with serving(act) as server, dialled(server) as stream:
-        assert await stream.begin(REQUEST) is None
+    async with serving(act) as server, begun(server) as stream:
         assert stream.content_type == "application/json"
         assert await stream.readany() == b"one\n"
         more.set()
@@ -116,9 +121,12 @@ async def test_parts_arrive_as_they_are_written_and_the_type_is_known() -> None:
 
 async def test_a_refusal_comes_whole() -> None:
     head = b"HTTP/1.1 403 Forbidden\r\nRetry-After: 7\r\nContent-Length: 8\r\n\r\n"
-    async with serving(says(head + b"go ", b"away!")) as server, dialled(server) as stream:
-        refusal = await stream.begin(REQUEST)
-    assert refusal is not None
+    async with (
+        serving(says(head + b"go ", b"away!")) as server,
+        pooled(server) as pool,
+        streams.opened(pool, REQUEST, 30.0, 5.0) as (_, refusal),
+    ):
+        assert refusal is not None
     assert (refusal.status, refusal.body) == (403, b"go away!")
     assert refusal.headers[http_response.RETRY_AFTER] == "7"
 
@@ -133,140 +141,22 @@ async def test_a_refusal_comes_whole() -> None:
     ],
 )
 async def test_an_answer_that_cannot_go_on_is_a_failure(act: Act, failure: type[Exception]) -> None:
-    async with serving(act) as server, dialled(server) as stream:
+    async with serving(act) as server:
         with pytest.raises(failure):
-            await begun_and_read(stream)
+            await begun_and_read(server)
 
 
 async def test_what_came_before_a_cut_is_taken_first() -> None:
     act = says(HEAD, chunk(b"one\n"), leaves=True)
-    async with serving(act) as server, dialled(server) as stream:
-        assert await stream.begin(REQUEST) is None
+    async with serving(act) as server, begun(server) as stream:
         assert await stream.readany() == b"one\n"
         with pytest.raises(http_response.BrokenError, match="early"):
             await stream.readany()
 
 
-class ManualLoop:
-    """The clock and the alarms of an event loop, moved by a test."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.alarms: list[tuple[float, Callable[[], None]]] = []
-        self.create_future = asyncio.get_running_loop().create_future
-
-    def time(self) -> float:
-        return self.now
-
-    def call_later(self, delay: float, alarm: Callable[[], None]) -> "Alarm":
-        entry = self.now + delay, alarm
-        self.alarms.append(entry)
-        return Alarm(self, entry)
-
-    def pass_(self, seconds: float) -> None:
-        end = self.now + seconds
-        while due := [entry for entry in self.alarms if entry[0] <= end]:
-            first = min(due, key=lambda entry: entry[0])
-            self.alarms.remove(first)
-            self.now = first[0]
-            first[1]()
-        self.now = end
-
-
-class Alarm:
-    """One alarm that may be taken back."""
-
-    def __init__(self, loop: ManualLoop, entry: tuple[float, Callable[[], None]]) -> None:
-        self._loop, self._entry = loop, entry
-
-    def cancel(self) -> None:
-        if self._entry in self._loop.alarms:
-            self._loop.alarms.remove(self._entry)
-
-
-class Wire(asyncio.Transport):
-    """A connection that only notes what is asked of it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.asked: list[str] = []
-        self.socket = socket.socket()
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return self.socket if name == "socket" else default
-
-    def write(self, data: Any) -> None:
-        self.asked.append("write")
-
-    def pause_reading(self) -> None:
-        self.asked.append("pause")
-
-    def resume_reading(self) -> None:
-        self.asked.append("resume")
-
-    def abort(self) -> None:
-        self.asked.append("abort")
-
-
-@pytest.fixture
-def wire() -> Iterator[Wire]:
-    made = Wire()
-    yield made
-    made.socket.close()
-
-
-async def opened(wire: Wire, silence: float) -> tuple[streams.Stream, ManualLoop]:
-    loop = ManualLoop()
-    stream = streams.Stream(silence, cast("asyncio.AbstractEventLoop", loop))
-    stream.connection_made(wire)
-    stream.data_received(HEAD)
-    assert await stream.begin(REQUEST) is None
-    return stream, loop
-
-
-async def test_silence_is_an_error_and_every_byte_breaks_it(wire: Wire) -> None:
-    stream, loop = await opened(wire, 10.0)
-    for _ in range(4):
-        loop.pass_(9.9)
-        stream.data_received(chunk(b"one\n"))
-        assert await stream.readany() == b"one\n"
-    loop.pass_(9.9)
-    assert wire.asked == ["write"]
-    loop.pass_(0.2)
-    assert wire.asked == ["write", "abort"]
-    with pytest.raises(TimeoutError):
-        await stream.readany()
-
-
-async def test_who_does_not_read_lets_the_server_wait_and_finds_no_silence(wire: Wire) -> None:
-    stream, loop = await opened(wire, 10.0)
-    part = chunk(b"x" * (600 << 10))
-    stream.data_received(part)
-    assert "pause" not in wire.asked
-    stream.data_received(part)
-    stream.data_received(part)
-    assert wire.asked.count("pause") == 1
-    loop.pass_(100.0)
-    assert len(await stream.readany()) == 3 * (600 << 10)
-    assert wire.asked == ["write", "pause", "resume"]
-    loop.pass_(9.9)
-    assert "abort" not in wire.asked
-    loop.pass_(20.0)
-    with pytest.raises(TimeoutError):
-        await stream.readany()
-
-
-async def test_after_the_end_nothing_is_looked_for(wire: Wire) -> None:
-    stream, loop = await opened(wire, 10.0)
-    stream.data_received(chunk(b"one\n") + END)
-    assert not loop.alarms
-    assert await whole(stream) == b"one\n"
-
-
 async def test_an_interrupted_reader_ends_the_connection() -> None:
     async with serving(says(HEAD)) as server:
-        async with dialled(server) as stream:
-            assert await stream.begin(REQUEST) is None
+        async with begun(server) as stream:
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.01):
                     await stream.readany()
@@ -279,14 +169,93 @@ async def test_a_stream_that_was_left_leaves_nothing_behind() -> None:
     gc.disable()
     try:
         async with serving(says(HEAD, chunk(b"one\n"))) as server:
-            async with dialled(server) as stream:
-                assert await stream.begin(REQUEST) is None
+            async with begun(server) as stream:
                 await stream.readany()
                 kept = weakref.ref(stream._reader)
             del stream
             await patience.arrives(lambda: kept() is None)
     finally:
         gc.enable()
+
+
+async def one_after_another(server: Server, count: int) -> list[bytes]:
+    found = []
+    async with pooled(server) as pool:
+        for _ in range(count):
+            async with streams.opened(pool, REQUEST, 30.0, 5.0) as (stream, _):
+                found.append(await whole(stream))
+    return found
+
+
+async def answers(caller: Caller) -> None:
+    await caller.say(HEAD + chunk(b"one\n") + END)
+
+
+async def answers_and_leaves(caller: Caller) -> None:
+    await answers(caller)
+    caller.writer.close()
+
+
+async def answers_with_surplus(caller: Caller) -> None:
+    await caller.say(HEAD + chunk(b"one\n") + END + b"HTTP/1.1 200 OK\r\n")
+
+
+@pytest.mark.parametrize(
+    ("act", "connections"),
+    [
+        pytest.param(answers, 1, id="kept"),
+        pytest.param(answers_and_leaves, 3, id="server leaves"),
+        pytest.param(answers_with_surplus, 3, id="more than was asked for"),
+    ],
+)
+async def test_the_next_stream_has_the_connection_of_one_that_ended(
+    act: Act, connections: int
+) -> None:
+    async with serving(act) as server:
+        assert await one_after_another(server, 3) == [b"one\n"] * 3
+        assert server.connections == connections
+
+
+async def test_a_stream_that_is_left_before_its_end_gives_nothing_back() -> None:
+    async with serving(says(HEAD, chunk(b"one\n"))) as server, pooled(server) as pool:
+        for _ in range(2):
+            async with streams.opened(pool, REQUEST, 30.0, 5.0) as (stream, _):
+                assert await stream.readany() == b"one\n"
+        assert server.connections == 2
+        assert not len(pool)
+
+
+async def test_a_server_that_leaves_before_it_answers_anew_is_asked_again() -> None:
+    """It may have left while the request was under way, which changes nothing."""
+
+    async def leaves(caller: Caller) -> None:
+        caller.writer.close()
+
+    async with serving(answers, leaves, answers) as server:
+        assert await one_after_another(server, 2) == [b"one\n"] * 2
+        assert len(server.requests) == 3
+        assert server.connections == 2
+
+
+async def test_short_questions_and_streams_share_what_rests() -> None:
+    async with serving(answers) as server, pooled(server) as pool:
+        for _ in range(2):
+            async with streams.opened(pool, REQUEST, 30.0, 5.0) as (stream, _):
+                await whole(stream)
+            request = connection_pool.Request(REQUEST, 5.0, 5.0, repeatable=True)
+            assert (await pool.ask(request)).body == b"one\n"
+        assert server.connections == 1
+
+
+async def test_the_end_of_the_pool_ends_a_stream() -> None:
+    async with (
+        serving(says(HEAD)) as server,
+        pooled(server) as pool,
+        streams.opened(pool, REQUEST, 30.0, 5.0) as (stream, _),
+    ):
+        pool.close()
+        with pytest.raises(ConnectionError):
+            await stream.readany()
 
 
 class Tokens:
