@@ -5,13 +5,10 @@ from typing import Final
 
 from extender.framework import views
 from extender.requeue import unschedulable_pods
-from extender.state import records
+from extender.state import records, status_nominations
 
 _SENT_SECONDS: Final = 5.0
 """After so long kube-scheduler has evicted those whom it was allowed to, or never will."""
-_LAG_SECONDS: Final = 12.0
-"""How long after its last victim has left a pod may wait to be tried there: kube-scheduler may
-learn of it later than this process, and its longest back-off is 10 s."""
 _MOST_KEPT: Final = 4096
 
 
@@ -40,7 +37,8 @@ class InTree:
         if _confirmed(pod, confirmed, now) or (row is not None and _leaves(pod, view, row)):
             self._note(pod.uid, now)
             return True
-        lately = now - self._seen.get(pod.uid, -_LAG_SECONDS) < _LAG_SECONDS
+        lag = status_nominations.LAG_SECONDS
+        lately = now - self._seen.get(pod.uid, -lag) < lag
         return lately and row is not None and not waiter.asks(row)
 
     def forget(self, uid: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from extender.framework import pipeline, verdicts, views
 from extender.requeue import unschedulable_pods
-from extender.state import cluster_state
+from extender.state import cluster_state, status_nominations
 
 _LONGEST_PAUSE = 60.0
 
@@ -191,8 +191,12 @@ class Looks:
         return int(rows[self._plugins.reserved.ranks(asked, self._view, rows).argmax()])
 
     def is_kept_for(self, waiter: unschedulable_pods.UnschedulablePod, node: str) -> bool:
-        """Whether a node keeps capacity for a pod."""
-        return self.keep(waiter, pipeline.alone(self._view.rows[node]))
+        """Whether a node keeps capacity for a pod: a Reservation, or what was freed for it."""
+        row, uid = self._view.rows[node], waiter.request.uid
+        nominated = self._view.nominated.get(row, ())
+        if any(one.usable_by == uid and status_nominations.is_cleared(one) for one in nominated):
+            return True
+        return self.keep(waiter, pipeline.alone(row))
 
     def may_be_left_out(
         self, waiter: unschedulable_pods.UnschedulablePod, node: str, *, kept: bool

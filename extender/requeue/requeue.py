@@ -5,8 +5,8 @@ reports and strategies are not among that. Only pods that some node would take n
 the oldest first, once after each attempt, and at a limited rate. Those that compete for quota are
 looked at as soon as some is freed, by priority and age, and no more are woken than it has room for.
 When a Reservation has ended, pods are looked at right away as well. When one has got its node, or
-the scheduler has refused a pod without having asked about the node that keeps capacity for it, just
-the pods that this concerns are, however long it takes to look at all of them.
+the scheduler has refused a pod without having asked about the node that keeps capacity for it, or
+too early, just the pods that this concerns are, however long it takes to look at all of them.
 """
 
 import dataclasses
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from extender.framework import pipeline
 from extender.requeue import lines, queueing_hints, unschedulable_pods, writes
 from extender.settings import NudgeSettings
-from extender.state import claims, deltas, ledger, records
+from extender.state import claims, deltas, ledger, records, status_nominations
 from extender.state.reservations import reservation_claims
 from kube.client import client as clients
 from kube.informers import store
@@ -101,6 +101,8 @@ class Requeuer:
         if opened:
             self._opened.add(opened)
             self._nap.wake()
+        elif cleared := _cleared(delta):
+            self._passed_over(cleared)
         elif _ends(delta) or (lines_concern and self._parts.plugins.frees(delta)):
             self._is_urgent = True
             self._nap.wake()
@@ -315,6 +317,16 @@ def _opened(delta: deltas.Delta) -> str:
         return ""
     opens = _takes_owners(delta.after) and not _takes_owners(delta.before)
     return delta.after.node if opens else ""
+
+
+def _cleared(delta: deltas.Delta) -> str:
+    """Return the key of a pod whose nomination was cleared and whose place is kept; else empty.
+
+    kube-scheduler does not try it again by itself: that pods have left, it has already seen.
+    """
+    if not isinstance(delta, deltas.ClaimDelta) or delta.after is None:
+        return ""
+    return delta.after.pod.key if status_nominations.is_cleared(delta.after) else ""
 
 
 def _ends(delta: deltas.Delta) -> bool:

@@ -20,12 +20,10 @@ from extender.state import (
     gang_facts,
     lending,
     records,
+    status_nominations,
     unscheduled,
 )
 from extender.state.reservations import known, reservation_claims
-
-STATUS = "status"
-"""Evidence of a nomination that the scheduler wrote into the pod's status."""
 
 
 class Assumption(msgspec.Struct, frozen=True, gc=False):
@@ -53,6 +51,7 @@ class Ledger:
         self.unscheduled = unscheduled.UnscheduledPods(cluster)
         self._assumed: dict[str, Assumption] = {}
         self._nominations: dict[str, claims.Claim] = {}
+        self._departures = status_nominations.Departures()
         self.reservations = known.Reservations(cluster)
 
     @property
@@ -70,7 +69,8 @@ class Ledger:
     def pod(self, old: records.PodRecord | None, new: records.PodRecord | None, now: float) -> None:
         """Take in what the watch says of one pod; `now` is the wall clock."""
         if old is not None and (new is None or new.uid != old.uid):
-            self._end(old.uid)
+            self._end(old.uid, now)
+            old = None
         if new is None:
             return
         if new.node:
@@ -84,19 +84,21 @@ class Ledger:
             self._count(new.uid, None)
         self.waits(new)
         if new.nominated or self._nominations:
-            self._hear_nomination(new)
+            self._hear_nomination(old, new, now)
 
     def waits(self, pod: records.PodRecord) -> None:
         """Take in that the watch shows a pod without a node."""
         self.unscheduled.seen(pod, assumed=pod.uid in self._assumed)
 
-    def _end(self, uid: str) -> None:
+    def _end(self, uid: str, now: float) -> None:
         self.unscheduled.remove(uid)
         self.forget(uid)
         self._nominations.pop(uid, None)
         placed = self.cluster.placed(uid)
-        if placed is not None and placed.offers is not None:
-            self._count(claims.reservation(uid), None)
+        if placed is not None:
+            self._departures.add(placed.node, placed.requirements.priority, now)
+            if placed.offers is not None:
+                self._count(claims.reservation(uid), None)
         for ident in (uid, claims.nominated(uid)):
             self._count(ident, None)
 
@@ -118,16 +120,19 @@ class Ledger:
         since = present.assigned_at if present is not None and present.node == pod.node else now
         return msgspec.structs.replace(pod, assigned_at=since)
 
-    def _hear_nomination(self, pod: records.PodRecord) -> None:
+    def _hear_nomination(
+        self, old: records.PodRecord | None, pod: records.PodRecord, now: float
+    ) -> None:
         """Follow the pod's status; what we keep for it ourselves does not depend on that."""
         present = self._nominations.get(pod.uid)
-        if present is not None and present.evidence != STATUS:
+        if present is not None and present.evidence not in status_nominations.ALL:
             return
-        if not pod.nominated:
-            if present is not None:
-                self.withdraw(pod.uid)
-        elif present is None or present.node != pod.nominated:
-            self.nominate(pod, pod.nominated, evidence=STATUS)
+        on_node = self.cluster.claims_on(present.node) if present is not None else ()
+        kept = self._departures.kept(old, pod, present, on_node, now)
+        if kept is None:
+            self.withdraw(pod.uid)
+        elif present is None or not kept.is_what(present):
+            self.nominate(pod, kept.node, evidence=kept.evidence, expires_at=kept.expires_at)
 
     def node(self, old: records.NodeRecord | None, new: records.NodeRecord | None) -> None:
         """Take in what the watch says of one node."""
@@ -187,7 +192,8 @@ class Ledger:
 
     def expire(self, now: float) -> list[claims.Claim]:
         """End nominations that are over by the wall clock; return them."""
-        over = [claim for claim in self._nominations.values() if claim.expires_at <= now]
+        kept = self._nominations.values()
+        over = [claim for claim in kept if status_nominations.is_over(claim, now)]
         for claim in over:
             self.withdraw(claim.usable_by)
         self.reservations.expire(now)

@@ -280,7 +280,7 @@ class DeviceShare(allocation.Codec, tracker.Tracker):
         del prepared
         match delta:
             case views.ClaimDelta():
-                return delta.before is not None and bool(tracker.held_by(delta.before))
+                return delta.before is not None and tracker.keeps(delta.before)
             case views.ObjectDelta():
                 return delta.kind in (views.DEVICE, views.DEVICES_ELSEWHERE, views.GPU_TEMPLATES)
             case views.NodeDelta(_, was, becomes):

@@ -194,3 +194,8 @@ def held_by(claim: views.Claim) -> inventory.Allocation | None:
     """Return the devices of a claim."""
     found = claim.allocations.get(NAME)
     return found.by_type if isinstance(found, allocation.Devices) else None
+
+
+def keeps(claim: views.Claim) -> bool:
+    """Whether devices may be free once a claim ends: some are kept for nominated pods too."""
+    return claim.kind is views.ClaimKind.NOMINATED or bool(held_by(claim))

@@ -213,6 +213,11 @@ def test_devices_are_kept_for_the_pod_that_others_left_for(cluster):
     cluster.state.apply(deltas.ClaimDelta(kept.id, None, kept))
     assert cluster.refusal(cluster.pod("other", HALF)) == "Insufficient GPU Devices"
     assert cluster.refusal(preemptor) == ""
+    # It holds none yet. What is kept for it is free once the nomination ends.
+    ends = deltas.ClaimDelta(kept.id, kept, None)
+    assert cluster.plugin.could_help(None, ends)
+    cluster.state.apply(ends)
+    assert cluster.refusal(cluster.pod("other", HALF)) == ""
 
 
 def test_what_is_given_back_or_changes_wakes_pods(cluster):

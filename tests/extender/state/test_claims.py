@@ -6,7 +6,15 @@ import pytest
 from api.koordinator.metadata import qos
 from api.kubernetes import core
 from extender.framework import nominations, views
-from extender.state import allocations, claims, cluster_state, deltas, ledger, records
+from extender.state import (
+    allocations,
+    claims,
+    cluster_state,
+    deltas,
+    ledger,
+    records,
+    status_nominations,
+)
 from tests.extender import slots
 
 NODES = ("n1", "n2")
@@ -148,7 +156,11 @@ def test_the_nomination_of_the_scheduler_is_kept_until_the_pod_is_placed(books):
     books.pod(None, waiting, 1.0)
     view = books.cluster.view()
     (claim,) = view.nominated[view.rows["n1"]]
-    assert (claim.usable_by, claim.evidence, claim.pod.node) == ("uid-a", ledger.STATUS, "n1")
+    assert (claim.usable_by, claim.evidence, claim.pod.node) == (
+        "uid-a",
+        status_nominations.STATUS,
+        "n1",
+    )
     assert len(view.node(view.rows["n1"]).pods) == 1
     assert _cpu(view) == 0, "the scheduler's own totals leave nominations out"
     books.assume(waiting, "n2", 1.0, 1.0)
