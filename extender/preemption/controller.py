@@ -164,7 +164,7 @@ class PreemptionController:
         elif one.spared and self._tried_since(pod, one.freed_at):
             # What has left is not enough, and a budget has spared another one: it may allow it now.
             return await self._begin(pod, one)
-        elif self._tried_since(pod, one.freed_at):
+        elif self._tried_since(pod, one.freed_at) and self._was_asked(pod, one.record.node):
             return await self._claims.give_up(
                 pod, one, "it is refused although its victims have left"
             )
@@ -175,6 +175,16 @@ class PreemptionController:
     def _tried_since(self, pod: records.PodRecord, moment: float) -> bool:
         waiter = self._parts.waiting.get(pod.key)
         return waiter is not None and waiter.request.uid == pod.uid and waiter.tried_at > moment
+
+    def _was_asked(self, pod: records.PodRecord, node: str) -> bool:
+        """Whether the last attempt asked about a node, or there is none of that name any more.
+
+        kube-scheduler may see later than this process that the victims have left. Until then it
+        counts the node as full, and asks about others alone.
+        """
+        waiter = self._parts.waiting.get(pod.key)
+        row = self._parts.books.cluster.view().rows.get(node)
+        return waiter is None or row is None or waiter.asks(row)
 
     # -- begin ---------------------------------------------------------------------------------
 

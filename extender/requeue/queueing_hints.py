@@ -194,7 +194,9 @@ class Looks:
         """Whether a node keeps capacity for a pod: a Reservation, or what was freed for it."""
         row, uid = self._view.rows[node], waiter.request.uid
         nominated = self._view.nominated.get(row, ())
-        if any(one.usable_by == uid and status_nominations.is_cleared(one) for one in nominated):
+        if any(
+            one.usable_by == uid and status_nominations.is_by_scheduler(one) for one in nominated
+        ):
             return True
         return self.keep(waiter, pipeline.alone(row))
 

@@ -15,7 +15,14 @@ from collections.abc import Callable, Iterator
 from extender.framework import pipeline
 from extender.requeue import lines, queueing_hints, unschedulable_pods, writes
 from extender.settings import NudgeSettings
-from extender.state import claims, deltas, ledger, records, status_nominations
+from extender.state import (
+    claims,
+    cluster_state,
+    deltas,
+    ledger,
+    records,
+    status_nominations,
+)
 from extender.state.reservations import reservation_claims
 from kube.client import client as clients
 from kube.informers import store
@@ -97,14 +104,13 @@ class Requeuer:
             return
         # Where no pod stood in a line when looked at last, a second is soon enough.
         lines_concern = self._has_lines or waiting != self._looked_at
-        opened = _opened(delta)
-        if opened:
+        if opened := _opened(delta):
             self._opened.add(opened)
-            self._nap.wake()
-        elif cleared := _cleared(delta):
-            self._passed_over(cleared)
-        elif _ends(delta) or (lines_concern and self._parts.plugins.frees(delta)):
-            self._is_urgent = True
+        kept = _nominated(delta, self._parts.books.cluster)
+        self._kept |= kept
+        urgent = _ends(delta) or (lines_concern and self._parts.plugins.frees(delta))
+        self._is_urgent |= urgent
+        if opened or kept or urgent:
             self._nap.wake()
 
     def _passed_over(self, key: str) -> None:
@@ -319,14 +325,21 @@ def _opened(delta: deltas.Delta) -> str:
     return delta.after.node if opens else ""
 
 
-def _cleared(delta: deltas.Delta) -> str:
-    """Return the key of a pod whose nomination was cleared and whose place is kept; else empty.
+def _nominated(delta: deltas.Delta, cluster: cluster_state.ClusterState) -> set[str]:
+    """Return the keys of pods that their nominated node may take from now on.
 
-    kube-scheduler does not try it again by itself: that pods have left, it has already seen.
+    kube-scheduler does not try them again by itself where it has seen before this process that
+    others have left for them, and perhaps has cleared their nominations.
     """
-    if not isinstance(delta, deltas.ClaimDelta) or delta.after is None:
-        return ""
-    return delta.after.pod.key if status_nominations.is_cleared(delta.after) else ""
+    if not isinstance(delta, deltas.ClaimDelta) or not cluster.is_nominated():
+        return set()
+    before, after = delta.before, delta.after
+    if after is not None:
+        return {after.pod.key} if status_nominations.is_cleared(after) else set()
+    if before is None or before.kind not in claims.FIRM:
+        return set()
+    on_node = cluster.claims_on(before.node)
+    return {one.pod.key for one in on_node if status_nominations.is_by_scheduler(one)}
 
 
 def _ends(delta: deltas.Delta) -> bool:

@@ -100,6 +100,11 @@ def is_cleared(claim: claims.Claim) -> bool:
     return claim.evidence == CLEARED
 
 
+def is_by_scheduler(claim: claims.Claim) -> bool:
+    """Whether the scheduler has nominated a pod, also where it has cleared that lately."""
+    return claim.evidence in (STATUS, CLEARED)
+
+
 def is_over(claim: claims.Claim, now: float) -> bool:
     """Whether a nomination has ended by the wall clock, which may have been set back since."""
     too_far = is_cleared(claim) and claim.expires_at > now + LAG_SECONDS

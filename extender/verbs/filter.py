@@ -16,7 +16,7 @@ from api.kubernetes import extender as wire
 from extender.explain import explanations
 from extender.framework import pipeline, verdicts, views
 from extender.framework.nodes import numa
-from extender.preemption import in_flight
+from extender.preemption import in_flight, nominated_place
 from extender.requeue import unschedulable_pods
 from extender.scoring import decider
 from extender.verbs import parts, prioritize, request_codec, response
@@ -117,9 +117,9 @@ def answer(on: parts.Parts, body: bytes, now: float) -> bytes:
     if nominated := question.pod.status.nominated_node_name:
         on.waits.nominated(question.request.key, nominated)
     failed, unresolvable = judged.failed(resolvable=True), judged.failed(resolvable=False)
-    awaited = on.preemptions.awaited(question.request.uid)
-    if awaited in unresolvable:
-        # Else kube-scheduler would look for victims of its own while ours are leaving.
+    awaited = on.preemptions.awaited(question.request.uid) or nominated
+    if awaited in unresolvable and _is_awaited(on, question, view, awaited, now):
+        # Else kube-scheduler would look for other victims while ours, or its own, are leaving.
         del unresolvable[awaited]
         failed[awaited] = in_flight.AWAITED.reason
     pieces = (
@@ -129,6 +129,16 @@ def answer(on: parts.Parts, body: bytes, now: float) -> bytes:
         b',"Error":""}',
     )  # fmt: skip
     return b"".join(pieces)
+
+
+def _is_awaited(
+    on: parts.Parts, question: request_codec.Question, view: views.View, node: str, now: float
+) -> bool:
+    """Whether a node is kept for a pod while others leave it for its sake."""
+    request, row = question.request, view.rows.get(node)
+    if on.preemptions.awaited(request.uid) == node:
+        return True
+    return row is not None and nominated_place.is_awaited(on.plugins, request, view, row, now)
 
 
 def _one_name(name: str) -> bytes:

@@ -19,8 +19,9 @@ import numpy as np
 from api.kubernetes import extender as wire
 from extender.framework import verdicts, views
 from extender.framework.eviction import trial
-from extender.preemption import proposed_victims
+from extender.preemption import nominated_place, proposed_victims
 from extender.requeue import unschedulable_pods
+from extender.state import claims
 from extender.verbs import parts, response
 
 _PREEMPTION = msgspec.json.Decoder(wire.PreemptionArgs)
@@ -60,12 +61,12 @@ def _proposed(asked: wire.PreemptionArgs) -> _Proposed:
 
 def _confirmed(on: parts.Parts, pod: views.PodInfo, proposed: _Proposed, now: float) -> _Proposed:
     """Return the nodes whose victims may leave, with all that have to; perhaps none."""
-    waiter = on.waits.get(pod.key)
-    if on.preemptions.stands(pod.uid, waiter.tried_at if waiter is not None else 0.0):
+    view = on.cluster.view()
+    if _has_place(on, pod, view):
         # Others are leaving for it already, or have just left.
         return {}
-    view = on.cluster.view()
-    if _elsewhere(on, pod, view, proposed, now) and on.preemptions.put_off(pod.uid):
+    late = _was_late(on, pod, view, proposed, now) or _elsewhere(on, pod, view, proposed, now)
+    if late and on.preemptions.put_off(pod.uid):
         # A sample must not cost innocents their place: the next one begins at other nodes.
         on.preemptions.requeue(pod.key)
         return {}
@@ -73,7 +74,24 @@ def _confirmed(on: parts.Parts, pod: views.PodInfo, proposed: _Proposed, now: fl
     trials = _Trials(on, pod, view, now)
     broken = {node for node, offered in first.items() if trials.breaks(node, offered)}
     whole = trials.completed({node: v for node, v in first.items() if node not in broken})
-    return whole or trials.completed({node: first[node] for node in broken}, whole=False)
+    found = whole or trials.completed({node: first[node] for node in broken}, whole=False)
+    behind = not found and any(trials.is_behind(node, offered) for node, offered in first.items())
+    if behind and on.preemptions.put_off(pod.uid):
+        # kube-scheduler has seen these pods start, or others go, before us, and waits for no event.
+        on.preemptions.requeue(pod.key)
+    return found
+
+
+def _has_place(on: parts.Parts, pod: views.PodInfo, view: views.View) -> bool:
+    """Whether a place is kept for a pod at which kube-scheduler has not looked since it is free.
+
+    As long as it counts those that have left it, it asks about other nodes alone.
+    """
+    waiter, found = on.waits.get(pod.key), on.preemptions.get(pod.uid)
+    if found is None or on.preemptions.stands(pod.uid, waiter.tried_at if waiter else 0.0):
+        return found is not None
+    row = view.rows.get(found.record.node)
+    return row is not None and waiter is not None and not waiter.asks(row)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -97,6 +115,13 @@ class _Trials:
         what_if = self.at(node) if self.on.plugins.companions else None
         return what_if is not None and proposed_victims.breaks(what_if, _uids(offered))
 
+    def is_behind(self, node: str, offered: wire.MetaVictims) -> bool:
+        """Whether the watch has yet to show a proposed victim on its node, or shows it gone."""
+        row = self.view.rows.get(node)
+        there = () if row is None else self.view.node(row).claims
+        shown = {claim.id for claim in there if claim.kind is views.ClaimKind.BOUND}
+        return not shown.issuperset(_uids(offered))
+
     def completed(self, proposed: _Proposed, *, whole: bool = True) -> _Proposed:
         """Return the nodes whose victims may leave, with all that have to."""
         found, budgets = {}, self.on.preemptions.budgets()
@@ -114,6 +139,35 @@ def _uids(offered: wire.MetaVictims) -> list[str]:
     return [one.uid for one in offered.pods or ()]
 
 
+def _was_late(
+    on: parts.Parts,
+    pod: views.PodInfo,
+    view: views.View,
+    proposed: Mapping[str, wire.MetaVictims],
+    now: float,
+) -> bool:
+    """Whether a pod was refused at its nominated node for the sake of pods that are going.
+
+    kube-scheduler, which has seen them leave before us, would have pods of other nodes leave too.
+    """
+    claim, waiter = on.cluster.claim(claims.nominated(pod.uid)), on.waits.get(pod.key)
+    if claim is None or claim.node in proposed or not _was_tried(waiter, pod, now):
+        return False
+    row = view.rows.get(claim.node)
+    if waiter is None or row is None or not waiter.asks(row):
+        return False
+    return nominated_place.takes(on.plugins, pod, view, row, now)
+
+
+def _was_tried(
+    waiter: unschedulable_pods.UnschedulablePod | None, pod: views.PodInfo, now: float
+) -> bool:
+    """Whether kube-scheduler has just asked about a pod."""
+    if waiter is None or waiter.request.uid != pod.uid:
+        return False
+    return now - waiter.tried_at <= _LATELY_SECONDS
+
+
 def _elsewhere(
     on: parts.Parts,
     pod: views.PodInfo,
@@ -123,7 +177,7 @@ def _elsewhere(
 ) -> bool:
     """Whether a node may take the pod that kube-scheduler has not looked at in this attempt."""
     waiter = on.waits.get(pod.key)
-    if waiter is None or waiter.request.uid != pod.uid or now - waiter.tried_at > _LATELY_SECONDS:
+    if waiter is None or not _was_tried(waiter, pod, now):
         return False
     asked = waiter.rows(view)
     if asked.size < unschedulable_pods.SMALLEST_SAMPLE:

@@ -171,6 +171,30 @@ async def test_a_victim_that_never_leaves_gives_the_place_back_and_is_not_waited
         assert world.server.evictions == ["low-2"]
 
 
+@pytest.mark.parametrize("sees", ["sees it in time", "never sees it"])
+async def test_a_place_that_kube_scheduler_still_counts_as_taken_is_kept_for_a_while(world, sees):
+    """It has not seen yet that the victim is gone, and asks about the other nodes alone."""
+    world.pod("again", priority=10)
+    async with world.extender() as one:
+        await world.filter(one)
+        await world.until(lambda: world.server.evictions)
+        node = one.books.nominations["uid-high"].node
+        others = tuple({"n1", "n2"} - {node})
+        world.server.leave()
+        await world.until(lambda: "high" in world.server.nudged)
+        assert (await world.filter(one, nodes=others))["NodeNames"] == []
+        await world.time.advance(3)
+        assert not await world.attempt(one, "again")
+        if sees == "sees it in time":
+            await world.until(lambda: len(world.server.nudged) > 1)
+            assert await world.attempt(one)
+        else:
+            await world.until(lambda: world.said("high", "PreemptionFailed"), step=1)
+            assert world.time.now() > own_stage.START + 30
+            assert await world.attempt(one, "again")
+        assert world.server.evictions == ["low-2"]
+
+
 async def test_a_clock_that_is_set_back_keeps_no_place_for_longer(world):
     async with world.extender() as one:
         await world.filter(one)

@@ -83,6 +83,27 @@ def test_a_node_is_dropped_whose_victims_must_not_leave(more):
     assert calls.preempt({"n1": ["nobody"], "unknown": ["other"]}) == {}
 
 
+BEHIND = {
+    "only assumed": ({"kind": claims.ClaimKind.ASSUMED}, ["one"], 2),
+    "not known yet": ({}, ["one", "another"], 2),
+    "of equal priority": ({"priority": 100}, ["one"], 0),
+}
+
+
+@pytest.mark.parametrize(("more", "uids", "tries"), BEHIND.values(), ids=BEHIND)
+def test_where_the_watch_may_be_behind_the_pod_is_tried_again_but_not_for_ever(more, uids, tries):
+    """kube-scheduler has already seen where its victims run, and would not try the pod again."""
+    calls, again = Calls(cap=64, nodes=("n1", "n2")), []
+    calls.place("one", 1, **{"priority": 10} | more)
+    calls.place("other", 1, node="n2")
+    calls.preemptions.requeue = again.append
+    for _ in range(3):
+        assert calls.preempt({"n1": uids}) == {}
+    assert again == ["default/high"] * tries
+    assert calls.preempt({"n1": uids, "n2": ["other"]}) == {"n2": ["other"]}
+    assert again == ["default/high"] * tries, "it has another place"
+
+
 def test_who_has_to_leave_for_the_quota_is_added_on_the_same_node():
     calls = Calls(cap=4, nodes=("n1", "n2"))
     calls.place("other-team", 1, team="blue", priority=5)
@@ -156,6 +177,73 @@ def test_while_victims_leave_the_scheduler_evicts_nobody_else():
     awaiting(calls, freed_at=NOW - 1)
     assert set(calls.filter("n1", "n2")["FailedAndUnresolvableNodes"]) == {"n1", "n2"}
     assert not calls.preemptions.stands("high", NOW), "tried since, and refused again"
+
+
+def nominated(calls, node="n1"):
+    """kube-scheduler has evicted pods for a pod, and nominated it."""
+    held = calls.record("high", 2, node=node, priority=100)
+    kind, ident = claims.ClaimKind.NOMINATED, claims.nominated("high")
+    calls.change(None, claims.Claim(ident, kind, node, held, usable_by="high", evidence="status"))
+    return calls.pod() | {"status": {"nominatedNodeName": node}}
+
+
+LEAVING = {
+    "it leaves": ({"leaves_at": NOW + 9}, True),
+    "it stays": ({}, False),
+    "it leaves and is no less important": ({"leaves_at": NOW + 9, "priority": 100}, False),
+    "it leaves and that is not enough": ({"leaves_at": NOW + 9, "count": 1}, False),
+}
+
+
+@pytest.mark.parametrize(("more", "awaited"), LEAVING.values(), ids=LEAVING)
+def test_while_victims_of_kube_scheduler_leave_it_evicts_nobody_else(more, awaited):
+    """It stands down only where the nominated node may still take the pod."""
+    calls, again = Calls(cap=4, nodes=("n1", "n2")), []
+    calls.preemptions.requeue = again.append
+    count = (more := {"priority": 10, **more}).pop("count", 2)
+    calls.place("low", count, **more)
+    if count < 2:
+        calls.place("stays", 1, priority=10)
+    calls.place("innocent", 2, node="n2", priority=10)
+    pod = nominated(calls)
+    answer = calls.filter("n1", "n2", pod=pod)
+    assert answer["FailedNodes"] == ({"n1": in_flight.AWAITED.reason} if awaited else {})
+    assert set(answer["FailedAndUnresolvableNodes"]) == {"n1", "n2"} - set(answer["FailedNodes"])
+    answers = [calls.preempt({"n2": ["innocent"]}, pod) for _ in range(3)]
+    assert (answers[:2] == [{}, {}]) is awaited
+    assert again == ["default/high"] * (2 if awaited else 0)
+
+
+def test_no_innocent_leaves_where_the_nominated_node_takes_the_pod_by_now():
+    """It was refused by a view that still counted a victim."""
+    calls, again = Calls(cap=4, nodes=("n1", "n2")), []
+    calls.preemptions.requeue = again.append
+    calls.place("low", 2, priority=10)
+    calls.place("innocent", 2, node="n2", priority=10)
+    pod = nominated(calls)
+    assert calls.filter("n1", "n2", pod=pod)["NodeNames"] == []
+    calls.leave("low")
+    answers = [calls.preempt({"n2": ["innocent"]}, pod) for _ in range(3)]
+    assert answers == [{}, {}, {"n2": ["innocent"]}]
+    assert again == ["default/high"] * 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "leaves"),
+    [
+        pytest.param(["n2"], [], id="kube-scheduler still counts the place as taken"),
+        pytest.param(["n1", "n2"], ["innocent"], id="it has looked at the place"),
+    ],
+)
+def test_no_innocent_leaves_while_the_freed_place_has_not_been_looked_at(asked, leaves):
+    calls = Calls(cap=2, nodes=("n1", "n2"))
+    calls.place("low", 2, priority=10)
+    calls.place("innocent", 1, node="n2", team="blue")
+    awaiting(calls, freed_at=NOW - 1)
+    assert calls.filter(*asked)["NodeNames"] == []
+    calls.leave("low")
+    found = calls.preempt({"n2": ["innocent"]})
+    assert [uid for uids in found.values() for uid in uids] == leaves
 
 
 @pytest.mark.parametrize(
