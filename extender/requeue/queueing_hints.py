@@ -156,7 +156,7 @@ class Looks:
         # and which nominated claims stand in its way.
         own = pod.uid if pod.uid in self._nominated else ""
         key = asked.key, pod.requirements.priority, own, self._beside
-        ever = self._attempt.still(waiter.ever, waiter.asked_at)
+        ever = self._ever(waiter)
         judged = self._judgements.get(key)
         if judged is None or not (self._is_present(judged) or self._holds(key, judged, asked)):
             judged = self._judge(key, asked)
@@ -210,8 +210,15 @@ class Looks:
         if kept and self._rows.size > unschedulable_pods.SMALLEST_SAMPLE:
             return True
         row = self._view.rows.get(node, -1)
-        ever = np.unpackbits(self._attempt.still(waiter.ever, waiter.asked_at))
+        ever = np.unpackbits(self._ever(waiter))
         return not (0 <= row < ever.size and bool(ever[row]))
+
+    def _ever(self, waiter: unschedulable_pods.UnschedulablePod) -> unschedulable_pods.Bits:
+        """Return the nodes of its attempts, with those that were not known by then."""
+        found = self._attempt.still(waiter.ever, waiter.asked_at)
+        if not waiter.unknown:
+            return found
+        return unschedulable_pods.joined(found, self.rows(waiter.unknown))
 
     def _serving(self, asked: pipeline.Cycle) -> unschedulable_pods.Bits:
         flags = np.zeros(self._view.known.size, dtype=np.bool_)

@@ -5,7 +5,8 @@ on which a change of ours can help it. A pod leaves when it found a place or is 
 """
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 import numpy as np
@@ -17,6 +18,8 @@ from extender.framework import verdicts, views
 _PASSED_OVER_SECONDS: Final = 5.0
 Rows = npt.NDArray[np.intp]
 Bits = npt.NDArray[np.uint8]
+_MOST_UNKNOWN: Final = 32
+"""kube-scheduler is ahead of this process by the nodes of a moment."""
 SMALLEST_SAMPLE: Final = 100
 """kube-scheduler looks at all nodes where fewer than so many are feasible."""
 
@@ -44,6 +47,8 @@ class UnschedulablePod:
     """The node to which it was nominated at the last attempt."""
     passed_over: bool = False
     """Whether the nodes of the last attempt are left to others, for one that was not among them."""
+    unknown: tuple[str, ...] = ()
+    """Some nodes of the last attempt that this process had not seen yet."""
 
     def rows(self, view: views.View) -> Rows:
         """Return the rows of the last attempt that still stand for the same nodes."""
@@ -68,6 +73,8 @@ class Attempt:
     """How often rows had changed hands by then."""
     born: verdicts.Column | None = None
     """By row: the count at which its node came."""
+    unknown: tuple[str, ...] = ()
+    """Some nodes that it asked about and that this process had not seen yet."""
 
     def still(self, bits: Bits, asked_at: int) -> Bits:
         """Return those rows of an earlier attempt that have not become other nodes since."""
@@ -78,9 +85,11 @@ class Attempt:
         return bits[:width] & same[:width]
 
 
-def attempt_on(view: views.View, asked: Rows | None = None) -> Attempt:
+def attempt_on(view: views.View, asked: Rows | None = None, unknown: Iterable[str] = ()) -> Attempt:
     """Return an attempt on a view."""
-    return Attempt(np.zeros(0, np.intp) if asked is None else asked, view.members, view.born)
+    rows = np.zeros(0, np.intp) if asked is None else asked
+    names = tuple(itertools.islice(unknown, _MOST_UNKNOWN))
+    return Attempt(rows, view.members, view.born, names)
 
 
 def namespace_of(key: str) -> str:
@@ -179,8 +188,9 @@ class UnschedulablePods:
         if known is None or known.request.uid != request.uid:
             self._by_key.pop(request.key)
             waiter = UnschedulablePod(
-                request, now, now, asked, asked, attempt.members, passed_over=passed_over
-            )
+                request, now, now, asked, asked, attempt.members,
+                passed_over=passed_over, unknown=attempt.unknown,
+            )  # fmt: skip
             taken, lost = self._by_key.offer(request.key, namespace_of(request.key), waiter)
             self.changed.discard(lost)
             if taken:
@@ -202,6 +212,7 @@ class UnschedulablePods:
             woken_at=min(known.woken_at, now),
             nominated="",
             passed_over=passed_over,
+            unknown=attempt.unknown,
         )
         self._by_key.replace(request.key, again)
         self.changed.add(request.key)
@@ -251,6 +262,11 @@ def _bits(rows: Rows) -> Bits:
     mask = np.zeros(int(rows.max(initial=-1)) + 1, dtype=np.bool_)
     mask[rows[rows >= 0]] = True
     return np.packbits(mask)
+
+
+def joined(bits: Bits, rows: Rows) -> Bits:
+    """Add rows."""
+    return _joined(bits, _bits(rows))
 
 
 def _joined(left: Bits, right: Bits) -> Bits:

@@ -45,6 +45,14 @@ class _Judgement(msgspec.Struct, frozen=True, gc=False):
         """Whether every name passed."""
         return not np.count_nonzero(self.codes)
 
+    def known(self) -> tuple[verdicts.Rows, Iterable[str]]:
+        """Return the rows of known nodes, and the names of others."""
+        rows = self.candidates.rows
+        is_known = rows >= 0
+        if is_known.all():
+            return rows, ()
+        return rows[is_known], itertools.compress(self.names, (~is_known).tolist())
+
     def kept(self) -> request_codec.Candidates:
         """Return who passed."""
         if self.unanimous:
@@ -259,25 +267,28 @@ def _judge(
     refusals: tuple[pipeline.Refusal, ...] = ()
     unknown = rows < 0
     some = np.count_nonzero(unknown)
-    if not on.switches.asks:
-        codes = np.zeros(rows.size, dtype=np.int16)
-    elif some:
-        codes = np.zeros(rows.size, dtype=np.int16)
-        outcome = on.plugins.filter(cycle, view, rows[~unknown], now)
-        refusals, codes[~unknown] = outcome.refusals, outcome.codes
+    if on.switches.asks:
+        known = rows[~unknown] if some else rows
+        outcome = on.plugins.filter(cycle, view, known, now)
+        found, refusals = outcome.codes, outcome.refusals
+        if live and on.switches.enforces and _is_passed_over(on, view, cycle, (known, found), now):
+            refusals = (*refusals, _PASSED_OVER)
+            found[found == 0] = len(refusals)
+        codes = found
+        if some:
+            codes = np.zeros(rows.size, dtype=np.int16)
+            codes[~unknown] = found
     else:
-        outcome = on.plugins.filter(cycle, view, rows, now)
-        refusals, codes = outcome.refusals, outcome.codes
-    if live and on.switches.enforces and _is_passed_over(on, view, cycle, (rows, codes), now):
-        refusals = (*refusals, _PASSED_OVER)
-        codes[codes == 0] = len(refusals)
+        codes = np.zeros(rows.size, dtype=np.int16)
+    refusals = (*refusals, _UNKNOWN)
+    if some:
+        # kube-scheduler saw them come, or go, before this process or after it.
+        codes[unknown] = len(refusals)
     if live and (np.count_nonzero(codes) or cycle.pod.key in on.explanations):
         _explain(on, view, cycle, _Judgement(candidates, codes, refusals), now)
     if not on.switches.enforces:
-        codes[:] = 0
-    if some:
-        codes[unknown] = len(refusals) + 1
-    return _Judgement(candidates, codes, (*refusals, _UNKNOWN))
+        codes[~unknown] = 0
+    return _Judgement(candidates, codes, refusals)
 
 
 def _is_passed_over(
@@ -324,8 +335,8 @@ def _explain(
     if explanation.passed or not on.switches.enforces:
         on.waits.settled(request.key)
     elif by_refusal:
-        rows = judged.candidates.rows
-        attempt = unschedulable_pods.attempt_on(view, rows)
+        rows, unknown = judged.known()
+        attempt = unschedulable_pods.attempt_on(view, rows, unknown)
         on.waits.refused(request, attempt, now, passed_over=_PASSED_OVER in by_refusal)
         if on.plugins.reserved.serves_others(cycle, view, rows):
             on.waits.passed_over(request.key)
@@ -350,7 +361,9 @@ def _spelled(
 ) -> Callable[[], dict[str, str]]:
     """Keep what some refusals were based on, to be put into words when it is read."""
     cycle, judged = asked
-    places = judged.samples(counts)
+    chosen = judged.samples(counts)
+    places = [place for place in chosen if judged.candidates.rows[place] >= 0]
+    unknown = {judged.names[place]: UNKNOWN.text for place in chosen if place not in places}
     refusals = [judged.refusals[code - 1] for code in judged.codes[places].tolist()]
     # Where NUMA nodes cannot be aligned, each plug-in says by its own figures what it could give.
     judges = {refusal.plugin for refusal in refusals}
@@ -363,10 +376,10 @@ def _spelled(
     def spelled() -> dict[str, str]:
         if on.plugins.pre_filters is not judged_by:
             # Others are in force by now and mean other columns.
-            return {name: refusal.status.text for name, refusal in refused}
+            return {name: refusal.status.text for name, refusal in refused} | unknown
         return {
             name: on.plugins.sentence(cycle, kept, row, refusal, now)
             for row, (name, refusal) in enumerate(refused)
-        }
+        } | unknown
 
     return spelled

@@ -312,6 +312,13 @@ async def test_the_oldest_are_woken_first_and_not_more_than_the_rate_allows(besi
     assert not beside.nudged("p3")
 
 
+async def test_a_node_that_the_scheduler_knew_before_wakes_a_pod_when_it_comes(beside):
+    assert await beside.filter("p", "n1", "new") == []
+    await beside.time.advance(3)
+    beside.server.put("nodes", beside.make.node("new"))
+    await beside.until(lambda: beside.nudged("p"))
+
+
 async def test_a_strategy_that_lends_more_wakes_a_batch_pod(beside):
     def configure(percent):
         rules = {"enable": True, "cpuCalculatePolicy": "overcommitRatio"}

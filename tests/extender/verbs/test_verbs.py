@@ -6,6 +6,7 @@ import pytest
 
 from extender.plugins.batch_fit import batch_fit
 from extender.plugins.load_aware import load_aware
+from extender.verbs import filter as filtering
 
 NOW = 1782907200.0
 BATCH_10 = {"kubernetes.io/batch-cpu": "10000"}
@@ -67,6 +68,16 @@ def test_refusals_are_grouped_under_constant_reasons(cluster, make):
     assert _bytes(cluster) == before
 
 
+def test_an_unknown_name_is_explained_beside_the_others(cluster, make):
+    job = make.pod("job", band="koord-batch", requests=BATCH_10)
+    cluster.verbs.filter(_body(job, ["n9", "n1"]), NOW)
+    told = cluster.explanations.get("default/job")
+    assert (told.asked, told.passed) == (2, 0)
+    assert told.reasons[filtering.UNKNOWN.reason] == 1
+    assert told.spelled()["n9"] == "node is not known to the extender"
+    assert told.spelled()["n1"].startswith(batch_fit.CPU.text)
+
+
 def test_refused_names_are_left_out_where_one_passes(cluster, make):
     job = make.pod("job", band="koord-batch", requests=BATCH_10)
     answer = json.loads(cluster.verbs.filter(_body(job, ["n3", "n1", "n2", "n9"]), NOW))
@@ -76,7 +87,7 @@ def test_refused_names_are_left_out_where_one_passes(cluster, make):
         "FailedAndUnresolvableNodes": {},
         "Error": "",
     }
-    assert set(cluster.explanations.get("default/job").spelled()) == {"n1", "n3"}
+    assert set(cluster.explanations.get("default/job").spelled()) == {"n1", "n3", "n9"}
 
 
 def test_the_explanation_carries_the_figures(cluster, make):
