@@ -2,11 +2,14 @@
 
 An extender that starts later keeps the places for the members from it. It is bounded, and it is
 obeyed no further than an allocation of a plug-in: what the codec reads, a Binding could have
-granted. Members of small gangs that have no gate get it with their Binding instead, and it lists
-all members, since nothing is written on those that still wait.
+granted. A Binding writes it where the member has none of that plan: without a gate nothing was
+written before, and another extender may have written its own since. It lists other members, so that
+those that still wait are known by what was bound, whatever their own records say.
 """
 
+import bisect
 import hashlib
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -20,11 +23,13 @@ _LONGEST_GROUP: Final = 1024
 _LONGEST_ID: Final = 128
 _MOST_TEXTS: Final = 32
 MOST_LISTED: Final = 32
-"""Members of a plan up to which the record that a Binding writes lists all of them."""
+"""Members of a plan up to which each record lists all others."""
+_NEXT_LISTED: Final = 16
+"""Members that a record of a larger plan lists: the next ones, the first coming after the last."""
 _DIGEST_BYTES: Final = 4
 
 
-class Record(msgspec.Struct, frozen=True, omit_defaults=False):
+class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     """The place of one member in the plan of its gang group."""
 
     group: str
@@ -39,11 +44,12 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=False):
     completes: str = ""
     """The generation by which other members are bound, where an interruption kept this one back."""
     members: tuple[str, ...] = ()
-    """All members that are bound together, as `digest` writes their uids, where none but those that
-    are bound has a record."""
+    """Members that are bound together with this one, as `digest` writes their uids: of a small plan
+    all others, of a large one those that come next."""
     count: int = 0
     """Members that are bound together; 0: not known."""
-    v: int = VERSION
+    v: int = msgspec.field(default_factory=lambda: VERSION)
+    """Written in any case."""
 
     @property
     def origin(self) -> str:
@@ -61,6 +67,37 @@ def group_text(ident: str) -> str:
 def digest(uid: str) -> str:
     """Return the few letters by which a record lists a member."""
     return hashlib.blake2b(uid.encode(), digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def digests(uids: Iterable[str]) -> tuple[str, ...]:
+    """Return members as records list them, in the order in which each has its next ones."""
+    return tuple(sorted(map(digest, uids)))
+
+
+def others(members: tuple[str, ...], uid: str) -> tuple[str, ...]:
+    """Return what the record of one member lists of all, as `digests` returns them.
+
+    Of members of which not all are bound, one that is bound comes before one that is not. So its
+    record tells of that, unless all that it lists were deleted meanwhile.
+    """
+    own = digest(uid)
+    most = len(members) - 1 if len(members) <= MOST_LISTED else _NEXT_LISTED
+    start = bisect.bisect_right(members, own)
+    return (*members[start:], *members[:start])[: max(most, 0)]
+
+
+def renewed(text: str, plan: Record, node: str, uid: str) -> Record | None:
+    """Return what a Binding to a node writes of a plan; None where the member has it already.
+
+    `text` is what the member has, and `plan` a record that lists all members. A record of this very
+    plan keeps its node: by it is known which members have exchanged their places.
+    """
+    found = read(text)
+    is_same = found is not None and found.generation == plan.generation
+    if found is not None and is_same and found.origin == plan.origin and found.members:
+        return None
+    noted = found.node if found is not None and is_same else node
+    return msgspec.structs.replace(plan, node=noted, members=others(plan.members, uid))
 
 
 def encode(record: Record) -> str:

@@ -74,11 +74,14 @@ class PodInfo(msgspec.Struct, frozen=True):
     labels: Mapping[str, str] = {}
     owners: tuple[core.OwnerReference, ...] = ()
     """Its owner references."""
+    plan: str = ""
+    """What was written on it of a plan of its gang, as far as that was looked up."""
 
     @classmethod
     def of(cls, pod: records.PodRecord) -> "PodInfo":
         """Return a pod as it is placed."""
-        return cls(pod.key, pod.uid, pod.requirements, pod.labels, pod.owners)
+        plan = pod.gang.plan if pod.gang is not None else ""
+        return cls(pod.key, pod.uid, pod.requirements, pod.labels, pod.owners, plan)
 
     @classmethod
     def read(cls, pod: core.Pod, requirements: records.PodRequirements) -> "PodInfo":

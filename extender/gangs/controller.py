@@ -172,7 +172,7 @@ class GangController:
         await self.plans.tend()
         if self._preempting is not None:
             await self._preempting.tend(self._groups)
-        await self._interruptions.end_partials(self._groups)
+        await self._interruptions.end_partials(self._attempts.table)
 
     def _next(self) -> str:
         """Return the group to be planned now: first what an interruption left bound in part."""

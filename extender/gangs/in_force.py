@@ -140,8 +140,8 @@ class PlansInForce:
 
     def _take(self, one: rounds.Round) -> None:
         """Show a plan to plug-ins, with the members that are bound and that it completes."""
-        clock = self._parts.clock
-        one = dataclasses.replace(one, ends_at=clock.monotonic() + one.until - clock.now())
+        ends_at = self._parts.clock.monotonic() + one.until - self._parts.clock.now()
+        one = rounds.with_members(dataclasses.replace(one, ends_at=ends_at))
         self.by_group[one.group] = one
         self._groups.update(dict.fromkeys(one.slots, one.group))
         priority = max(slot.pod.requirements.priority for slot in one.slots.values())
@@ -290,7 +290,7 @@ class PlansInForce:
     async def _open_one(self, one: rounds.Round, uid: str) -> None:
         parts, slot = self._parts, self.by_group[one.group].slots[uid]
         granted = allocations.written(parts.plugins.codecs, slot.granted)
-        record = rounds.gate_record(one, slot.node, granted)
+        record = rounds.gate_record(self.by_group[one.group], uid, granted)
         why, pause = "", 0.0
         for _ in range(_TRIES):
             await parts.clock.sleep(pause)

@@ -3,7 +3,7 @@
 import asyncio
 import dataclasses
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
 from domain.gangs import table
@@ -56,6 +56,10 @@ class Interruptions:
             group = found.group(tuple(one.group.split(",")))
             resumed = self._with_bound(dataclasses.replace(resumed, opened=True), group)
             self._plans.resume(resumed)
+        for listed in found.groups:
+            # Also those that an eviction has left with too few members to be planned.
+            if (group := found.group(listed)) is not None:
+                self.look(group)
 
     def look(self, group: table.Group) -> None:
         """Take in a group that has changed: it may be bound in part."""
@@ -82,22 +86,28 @@ class Interruptions:
         is_due = self._parts.queue.is_due
         return min((one for one in self.partial if one in groups and is_due(one, now)), default="")
 
-    async def end_partials(self, groups: Mapping[str, table.Group]) -> None:
+    async def end_partials(self, known: Callable[[], table.Table | None]) -> None:
         """Evict what was bound of groups that could not be completed in time."""
         parts = self._parts
         for ident, (deadline, bound) in list(self.partial.items()):
-            group = groups.get(ident)
-            found = recovery.partials(group, parts.pods.get) if group is not None else []
+            is_due = parts.clock.monotonic() >= deadline and parts.enforces()
+            if is_due and await parts.doubt():
+                # Another extender may have bound the others long since.
+                return
+            found = self._found(ident, known())
             if not found:
                 del self.partial[ident]
                 continue
-            if parts.clock.monotonic() < deadline or not parts.enforces():
-                continue
             held = sum(len(one.bound) for one in found)
-            if held > bound and ident in self._plans.by_group:
+            if is_due and held > bound and ident in self._plans.by_group:
                 self.partial[ident] = parts.clock.monotonic() + _GROWING_SECONDS, held
-                continue
-            await self._evict(ident, found)
+            elif is_due:
+                await self._evict(ident, found)
+
+    def _found(self, ident: str, known: table.Table | None) -> list[recovery.Partial]:
+        """Return what is bound of a group, which may have too few members left to be planned."""
+        group = known.group(tuple(ident.split(","))) if known is not None else None
+        return recovery.partials(group, self._parts.pods.get) if group is not None else []
 
     async def _evict(self, ident: str, found: list[recovery.Partial]) -> None:
         held = sum(len(part.bound) for part in found)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from domain.gangs import declaration, plan_record, table
+from extender.gangs import interrupted_bursts
 from extender.gangs.planning import groups, planner
 from extender.state import records
 
@@ -115,30 +116,30 @@ def partials(group: table.Group, find: groups.Find) -> list[Partial]:
     """Return the gangs of a group that an interruption has left bound, while others of it wait.
 
     A gang group starts together: one of its gangs may be whole while another one has no node yet.
-    A member that waits has the record of the very plan by which others were bound, or the records
-    of these list it: it was on its way when that ended, and a plan that completes it says so in
-    turn. Members that were created later, in place of others, are in none. A plan whose members
-    have left since may have been carried out: what is left of it runs.
+    A member that waits was on its way when that ended if the records of those that are bound list
+    it, or if it has the record of their plan itself. Members that were created later, in place of
+    others, are in none. A plan whose members have left since may have been carried out: what is
+    left of it runs.
     """
     strict = [entry for entry in group.gangs if entry.gang.mode is declaration.Mode.STRICT]
     short = [entry for entry in strict if entry.counts.bound < entry.gang.min_member]
     if not short or not any(entry.counts.bound for entry in strict):
         return []
-    bound = {entry.gang.id: _bound_by(entry, find) for entry in strict}
-    listed = {
-        digest: generation
-        for by_generation in bound.values()
-        for generation, members in by_generation.items()
-        for _, record in members
-        for digest in record.members
-    }
-    waits = {generation for entry in short for generation in _waiting_for(entry, find, listed)}
+    shown = {entry.gang.id: tuple(_shown(entry, find)) for entry in group.gangs}
+    members = [pod for found in shown.values() for pod in found]
+    bursts = interrupted_bursts.bursts(members)
+    waiting = [pod for entry in short for pod in shown[entry.gang.id] if not pod.node]
     lacking = sum(entry.gang.min_member - entry.counts.bound for entry in short)
-    waits = {one for one in waits if _lost(one, bound.values(), group, find) < lacking}
+    found = [
+        one
+        for one in bursts
+        if any(one.waits_for(pod) for pod in waiting) and one.lost(members) < lacking
+    ]
     return [
-        Partial(group.id, gang, generation, tuple(pod for pod, _ in by_generation[generation]))
-        for gang, by_generation in bound.items()
-        for generation in sorted(waits & by_generation.keys())
+        Partial(group.id, entry.gang.id, one.generation, bound)
+        for entry in strict
+        for one in found
+        if (bound := tuple(pod for pod in shown[entry.gang.id] if pod.uid in one.bound))
     ]
 
 
@@ -147,52 +148,6 @@ def completed(group: table.Group, find: groups.Find) -> tuple[str, Mapping[str, 
     found = partials(group, find)
     nodes = {pod.uid: pod.node for one in found for pod in one.bound}
     return (found[0].generation if found else ""), nodes
-
-
-_ByGeneration = Mapping[str, list[tuple[records.PodRecord, plan_record.Record]]]
-
-
-def _bound_by(entry: table.Entry, find: groups.Find) -> _ByGeneration:
-    """Return the members that are bound, each with its record, by the plan that has bound them."""
-    found: dict[str, list[tuple[records.PodRecord, plan_record.Record]]]
-    found = collections.defaultdict(list)
-    for pod in _shown(entry, find):
-        record = plan_record.read(pod.gang.plan) if pod.node and pod.gang is not None else None
-        if record is not None:
-            found[record.origin].append((pod, record))
-    return found
-
-
-def _waiting_for(entry: table.Entry, find: groups.Find, listed: Mapping[str, str]) -> Iterator[str]:
-    """Yield the plans of members that wait.
-
-    What the records of others list counts first: the record of a member may be of an earlier plan.
-    """
-    for pod in _shown(entry, find):
-        if pod.node or pod.gang is None:
-            continue
-        generation = listed.get(plan_record.digest(pod.uid)) if listed else None
-        if generation is not None:
-            yield generation
-        elif record := plan_record.read(pod.gang.plan):
-            yield record.origin
-
-
-def _lost(
-    generation: str, bound: Iterable[_ByGeneration], group: table.Group, find: groups.Find
-) -> int:
-    """Return how many members of a plan have left for certain.
-
-    A member that waits may be one of the plan unless it was created after that was over.
-    """
-    found = [record for one in bound for _, record in one.get(generation, ())]
-    until = max((record.until for record in found), default=0.0)
-    waiting = sum(
-        not pod.node and pod.gang is not None and pod.gang.created_at <= until
-        for entry in group.gangs
-        for pod in _shown(entry, find)
-    )
-    return max((record.count for record in found), default=0) - len(found) - waiting
 
 
 def _shown(entry: table.Entry, find: groups.Find) -> Iterator[records.PodRecord]:

@@ -67,6 +67,8 @@ class Round:
     """Uids of the members that are nominated before their gates are opened."""
     unwritten: frozenset[str] = frozenset()
     """Uids of the members on which nothing is written before they are bound."""
+    members: tuple[str, ...] = ()
+    """As records list them."""
     ends_at: float = math.inf
     """As `until`, on the monotonic clock: the wall clock may be set back meanwhile."""
 
@@ -211,8 +213,8 @@ def unwritten(one: Round) -> frozenset[str]:
 
     They have no gate, no earlier plan, and were not refused by kube-scheduler itself; those that
     filter has refused are woken as any such pod. Their Bindings record the plan, which has to name
-    all members then: so it is a small one. A native group is placed in one go of kube-scheduler,
-    for which it is woken by the records.
+    all members then, as nothing else does: so it is a small one. A native group is placed in one
+    go of kube-scheduler, for which it is woken by the records.
     """
     if len(one.slots) > plan_record.MOST_LISTED:
         return frozenset()
@@ -228,20 +230,38 @@ def _is_untouched(slot: Slot) -> bool:
     return not (facts.gated or facts.held or facts.plan or facts.unschedulable)
 
 
-def gate_record(one: Round, node: str, granted: dict[str, str]) -> plan_record.Record:
+def with_members(one: Round) -> Round:
+    """Return a plan that knows how records list its members.
+
+    Those that are bound are left out where a record lists a part only, which is to tell of others.
+    """
+    every = one.slots.keys() | one.bound.keys()
+    uids = one.slots if len(every) > plan_record.MOST_LISTED else every
+    return dataclasses.replace(one, members=plan_record.digests(uids))
+
+
+def gate_record(one: Round, uid: str, granted: dict[str, str]) -> plan_record.Record:
     """Return what is written on a member as its gate is opened."""
-    group, count = plan_record.group_text(one.group), len(one.bound.keys() | one.slots.keys())
-    return plan_record.Record(
-        group, one.generation, node, one.until, granted, one.completes, count=count
+    return msgspec.structs.replace(
+        binding_record(one),
+        node=one.slots[uid].node,
+        granted=granted,
+        members=plan_record.others(one.members, uid),
     )
 
 
-def binding_record(one: Round) -> plan_record.Record | None:
-    """Return what Bindings note of a plan, without a node; None where all members have a record."""
-    if not one.unwritten:
-        return None
-    members = tuple(plan_record.digest(uid) for uid in one.slots)
-    return msgspec.structs.replace(gate_record(one, "", {}), members=members)
+def binding_record(one: Round) -> plan_record.Record:
+    """Return what is noted of a plan on members, without a node; it lists all of them."""
+    group, count = plan_record.group_text(one.group), len(one.bound.keys() | one.slots.keys())
+    return plan_record.Record(
+        group,
+        one.generation,
+        "",
+        one.until,
+        completes=one.completes,
+        members=one.members,
+        count=count,
+    )
 
 
 def may_move(slot: Slot) -> bool:

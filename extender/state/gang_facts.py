@@ -63,7 +63,7 @@ class GangPlan(msgspec.Struct, frozen=True):
     nodes: persistent.Map[str, str] = _NO_NODES
     """By the uid of every member: the node that is kept for it."""
     record: plan_record.Record | None = None
-    """What each Binding notes of the plan, but for the node; None where all members have it."""
+    """What is noted of the plan on members, but for the node: it lists all of them."""
     refusal: str = ""
     """Why the plan was given up, for members that wait in bind; empty while it is in force."""
 

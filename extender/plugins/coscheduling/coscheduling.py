@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from api import names
-from domain.gangs import declaration, plan_record
+from domain.gangs import declaration
 from domain.topology import tree as trees
 from extender.framework import verdicts, views
 from extender.plugins.coscheduling import asked, lone_pods, pages, reasons, selected_pods, tracker
@@ -156,10 +156,10 @@ class Coscheduling(lone_pods.Ranker, pages.Pages):
     ) -> verdicts.Grant | None:
         """Record which gangs the member is bound with, where there is more than one member.
 
-        Of a member that never had a gate it also records its plan: an extender that starts later
-        knows by it whether others of that plan are left.
+        Of a member that has no record of its plan, or one of another extender, it also writes that:
+        an extender that starts later knows by it whether others of that plan are left.
         """
-        del pod, grants
+        del grants
         if not prepared.gang:
             return None
         told = {"gang": prepared.gang, "members": str(prepared.count)}
@@ -172,10 +172,8 @@ class Coscheduling(lone_pods.Ranker, pages.Pages):
             names.ANNOTATION_BIND_GANG_GROUP_OLD: group,
             names.ANNOTATION_BIND_GANG_MEMBERS_OLD: count,
         }
-        plan = tracker.gangs(view).plan(group)
-        if plan is not None and prepared.node and plan.plan.record is not None:
-            record = msgspec.structs.replace(plan.plan.record, node=view.names[row])
-            notes[names.ANNOTATION_PLAN] = plan_record.encode(record)
+        if prepared.node:
+            notes |= tracker.renewed_record(view, group, pod, view.names[row])
         return verdicts.Grant(figures=told, annotations=notes)
 
     def permit(

@@ -5,9 +5,10 @@ from typing import Final
 
 import msgspec
 
+from api import names
 from api.kubernetes import core
 from domain import persistent
-from domain.gangs import declaration, pod_groups, policy
+from domain.gangs import declaration, plan_record, pod_groups, policy
 from domain.gangs import table as tables
 from domain.topology import layers as chains
 from domain.topology import tree as trees
@@ -133,6 +134,16 @@ class Gangs(msgspec.Struct, frozen=True):
         if before is not None:
             found = found.without_member(before)
         return msgspec.structs.replace(self, table=found)
+
+
+def renewed_record(
+    view: views.View, group: str, pod: views.PodInfo, node: str
+) -> Mapping[str, str]:
+    """Return the record of the plan that is in force for a member, where it has another or none."""
+    plan = gangs(view).plan(group)
+    whole = plan.plan.record if plan is not None else None
+    found = plan_record.renewed(pod.plan, whole, node, pod.uid) if whole is not None else None
+    return {names.ANNOTATION_PLAN: plan_record.encode(found)} if found is not None else {}
 
 
 def gangs(view: views.View) -> Gangs:

@@ -55,6 +55,39 @@ def test_a_record_lists_members_by_a_few_letters():
     assert plan_record.decode(plan_record.encode(record), 900.0, 200.0) == record
 
 
+WHOLE = plan_record.Record("ns/a", "g1", "", 1000.0, members=("a", "b", "c"), count=3)
+"""What is noted of a plan on all of its members."""
+
+
+def test_what_is_not_known_is_not_written_but_for_the_version():
+    bare = plan_record.Record("ns/a", "g1", "n1")
+    assert json.loads(plan_record.encode(bare)) == {
+        "group": "ns/a", "generation": "g1", "node": "n1", "v": 1,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changed", "node"),
+    [
+        pytest.param(None, "n2", id="none"),
+        pytest.param({"generation": "g2"}, "n2", id="of another extender"),
+        pytest.param({"members": ()}, "n1", id="lists nobody"),
+        pytest.param({"completes": "g0"}, "n1", id="of another interruption"),
+    ],
+)
+def test_a_binding_writes_the_record_where_the_member_has_another_one(changed, node):
+    has = msgspec.structs.replace(WHOLE, node="n1", **(changed or {}))
+    text = "" if changed is None else plan_record.encode(has)
+    found = plan_record.renewed(text, WHOLE, "n2", "uid-1")
+    assert (found.generation, found.completes, found.node) == ("g1", "", node)
+    assert set(found.members) < set(WHOLE.members)
+
+
+def test_a_binding_writes_no_record_that_the_member_has_already():
+    text = plan_record.encode(msgspec.structs.replace(WHOLE, node="n1"))
+    assert plan_record.renewed(text, WHOLE, "n2", "uid-1") is None
+
+
 def test_long_groups_are_written_as_a_digest():
     assert plan_record.group_text("ns/a") == "ns/a"
     text = plan_record.group_text("ns/a," * 300)

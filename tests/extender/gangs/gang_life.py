@@ -104,7 +104,7 @@ class Life:
         return made
 
     async def _doubt(self):
-        return ""
+        return "the watch is behind" if self.events["pods"] else ""
 
     # -- tasks -------------------------------------------------------------------------------
 
@@ -207,7 +207,9 @@ class Life:
         for ident in group.id.split(","):
             entry = value.table.get(ident)
             assert entry is not None, f"{key} is bound and gang {ident} is not known"
-            if group.ever_bound and entry.gang.match_policy is once:
+            # One that does not list the others starts without them, and may run long since.
+            began = entry.ever_bound if ident in group.elsewhere else group.ever_bound
+            if began and entry.gang.match_policy is once:
                 continue
             # The watch may not have shown yet the pod that kube-scheduler binds.
             held = sum(

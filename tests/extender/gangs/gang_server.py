@@ -3,6 +3,7 @@
 import asyncio
 import json
 
+from api import names
 from kube.client import errors
 from tests.extender import faulty_server
 
@@ -20,6 +21,8 @@ class Server(faulty_server.Server):
         self.incarnations = 0
         self.looks_at = 0
         """Nodes that kube-scheduler looks at: where no fewer refuse a member, it is nominated."""
+        self.admits = True
+        """Whether plans may be noted on pods with a node, as without admission policies."""
         self.bindings_left = None
         """Bindings that still arrive before all further ones are lost; None: any number."""
 
@@ -104,7 +107,10 @@ class Line(faulty_server.Line):
         pod = json.loads(json.dumps(self._found(namespace, name)))
         if pod["metadata"]["uid"] != body["metadata"].get("uid", pod["metadata"]["uid"]):
             raise errors.Conflict(409)
-        pod["metadata"]["annotations"].update(body["metadata"].get("annotations", {}))
+        notes = body["metadata"].get("annotations", {})
+        if names.ANNOTATION_PLAN in notes and pod["spec"]["nodeName"] and not self._server.admits:
+            raise errors.Forbidden(403)
+        pod["metadata"]["annotations"].update(notes)
         if "spec" in body:
             pod["spec"]["schedulingGates"] = []
         status = dict(body.get("status", {}))

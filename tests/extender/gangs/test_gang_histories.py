@@ -39,8 +39,6 @@ class Histories(gang_teams.Teams):
         self.scheduler = gang_life.Scheduler(self.server, self.clock)
         self.life = gang_life.Life(self.server, self.clock, self.loop)
         self.standby = None
-        self.mixed = False
-        """Whether a second extender, which nobody calls, has written records of plans as well."""
 
     @property
     def lives(self):
@@ -72,10 +70,13 @@ class Histories(gang_teams.Teams):
     def restart_extender(self):
         self.run(self.restart())
 
-    async def restart(self):
+    async def restart(self, *, takes_over=False):
         await self.life.kill()
         self.scheduler.crash()
-        self.life = gang_life.Life(self.server, self.clock, self.loop)
+        if takes_over:
+            self.life, self.standby = self.standby, None
+        else:
+            self.life = gang_life.Life(self.server, self.clock, self.loop)
 
     @stateful.rule(
         name=st.sampled_from(GANGS),
@@ -83,22 +84,34 @@ class Histories(gang_teams.Teams):
         gated=st.booleans(),
         bindings=st.integers(1, 3),
         is_crowded=st.booleans(),
+        heard=st.just(0) | st.integers(1, 8),
+        survives=st.booleans(),
     )
-    def die_in_the_middle(self, name, wanted, gated, bindings, is_crowded):
-        """The extender dies after some Bindings, and there may be no room for the others then."""
-        self.let_in(gated)
-        self.declare(name, wanted["least"], **wanted)
-        self.run(self.interrupted(bindings, is_crowded))
+    def die_in_the_middle(self, name, wanted, gated, bindings, is_crowded, heard, survives):
+        """The extender dies after some Bindings, and there may be no room for the others then.
 
-    async def interrupted(self, bindings, is_crowded):
-        self.catch_up()
+        Before its death a second one may hear of the members, plan them as well and write its
+        records; it takes over if it `survives`.
+        """
+        self.let_in(gated)
+        if heard:
+            self.start_standby()
+        self.declare(name, wanted["least"], **wanted)
+        self.run(self.interrupted(bindings, is_crowded, heard, survives))
+
+    async def interrupted(self, bindings, is_crowded, heard, survives):
+        hearing = self.lives[:1] if heard else None
+        self.catch_up(hearing)
         await self.clock.advance(0.1)
         self.server.bindings_left, turns = bindings, 12
         while self.server.bindings_left and turns:
-            await self.turn(0.25)
+            await self.turn(0.25, hearing)
             turns -= 1
         if not self.server.bindings_left:
-            await self.restart()
+            if heard:
+                self.standby.hear("pods", heard)
+                await self.clock.advance(0.5)
+            await self.restart(takes_over=survives and heard > 0)
             for name in tuple(self.server.nodes) if is_crowded else ():
                 self.take_pods(name, False)
         self.server.bindings_left = None
@@ -108,7 +121,6 @@ class Histories(gang_teams.Teams):
         async def work():
             if self.standby is None:
                 self.standby = gang_life.Life(self.server, self.clock, self.loop)
-                self.mixed = True
 
         self.run(work())
 
@@ -127,9 +139,12 @@ class Histories(gang_teams.Teams):
 
         self.run(work())
 
-    @stateful.initialize(samples=st.booleans(), looks_at=LOOKS_AT, gated=st.booleans())
-    def begin(self, samples, looks_at, gated):
+    @stateful.initialize(
+        samples=st.booleans(), looks_at=LOOKS_AT, gated=st.booleans(), admits=st.booleans()
+    )
+    def begin(self, samples, looks_at, gated, admits):
         self.sample_nodes(samples, looks_at)
+        self.server.admits = admits
         self.let_in(gated)
 
     @stateful.rule(samples=st.booleans(), looks_at=LOOKS_AT)
@@ -179,15 +194,15 @@ class Histories(gang_teams.Teams):
 
         self.run(work())
 
-    async def turn(self, seconds):
-        self.catch_up()
+    async def turn(self, seconds, hearing=None):
+        self.catch_up(hearing)
         for key in list(self.scheduler.due()):
             self.scheduler.attempt(self.life, key)
         await self.clock.advance(seconds)
-        self.catch_up()
+        self.catch_up(hearing)
 
-    def catch_up(self):
-        for life in self.lives:
+    def catch_up(self, hearing=None):
+        for life in hearing or self.lives:
             life.catch_up()
 
     # -- what has to hold ----------------------------------------------------------------------
@@ -208,7 +223,7 @@ class Histories(gang_teams.Teams):
             found = self.restless()
             quiet = 0 if found else quiet + 1
             assert not found or self.clock.monotonic() < end, (found, self.told())
-            assert not any(life.failed for life in self.lives)
+            assert [life.failed for life in self.lives] == [[]] * len(self.lives)
         self.the_state_is_what_the_watches_tell()
 
     def told(self):
@@ -241,7 +256,7 @@ class Histories(gang_teams.Teams):
 
     def partial(self, group):
         """Name the gangs that run in part, though nothing has disturbed them."""
-        if self.mixed or not self.excused.isdisjoint(group):
+        if not self.excused.isdisjoint(group):
             return []
         found = [
             (name, *self.counts(name), self.declared[name])
