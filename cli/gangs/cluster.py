@@ -13,6 +13,7 @@ from api.kubernetes import core
 from api.plugin_args import job, models
 from api.wire import durations
 from cli import reading
+from cli.gangs import under_way
 from cli.quota import cluster as quota_cluster
 from cli.snapshot import format as formats
 from domain.gangs import declaration, plan_record, sentences
@@ -47,6 +48,8 @@ class Member:
     """Of the plan that holds its place; empty without one."""
     until: float = 0.0
     """When its place ends, in seconds of the epoch."""
+    plan: plan_record.Record | None = None
+    """What is written on it of a plan."""
 
     @property
     def key(self) -> str:
@@ -155,6 +158,12 @@ class Gang:
         """Return the highest priority of its members."""
         return max((one.pod.spec.priority or 0 for one in self.present), default=0)
 
+    def is_being_bound(self, now: float) -> bool:
+        """Whether it has a plan though none of its pods shows it, for they have no gates."""
+        since = max((one.created for one in self.present), default=0.0)
+        waiting = [one.pod for one in self.present if one.state == WAITS]
+        return self.why is None and under_way.are_being_bound(waiting, now - since)
+
     def nodes(self) -> dict[str, int]:
         """Return how many members each node has or is to have, most first."""
         return dict(Counter(one.node for one in self.present if one.node).most_common())
@@ -206,7 +215,8 @@ class Cluster:
         waiting = []
         for group in self.table.gathered():
             ids = tuple(one.gang.id for one in group.gangs)
-            if any(self.gangs[one].count(WAITS) for one in ids):
+            found = [one for one in map(self.gangs.get, ids) if one and one.count(WAITS)]
+            if not all(one.is_being_bound(self.now) for one in found):
                 waiting.append((groups.standing(group).order, ids))
         return [ids for _, ids in sorted(waiting)]
 
@@ -220,6 +230,8 @@ class Cluster:
             return said
         if (told := gang.why) is not None:
             return sentences.Said(told.reason, told.message)
+        if found is not None and gang.is_being_bound(self.now):
+            return sentences.being_bound()
         line = self.line()
         place = next((i for i, ids in enumerate(line, 1) if gang.declared.id in ids), 0)
         return sentences.in_line(place, len(line)) if place else None
@@ -241,8 +253,8 @@ def build(snapshot: formats.Snapshot) -> Cluster:
             odd.append(f"Pod {reading.either('', _key, raw)}")
         elif read[0]:
             members.setdefault(read[0], []).append(read[1])
-    for ident, held in members.items():
-        held.sort(key=lambda one: (one.created, one.key))
+    for ident, found_members in members.items():
+        held = sorted(_with_plans(found_members, now), key=lambda one: (one.created, one.key))
         known = found.get(ident)
         if known is None:
             known = Gang(_declared(held, defaults))
@@ -328,7 +340,16 @@ def member(raw: Raw, now: float) -> tuple[str, Member]:
     plan = plan_record.read(metadata.annotations.get(names.ANNOTATION_PLAN, "")) or _NO_PLAN
     state = _state(pod, plan, now)
     node = pod.spec.node_name or (plan.node if state == PLANNED else "")
-    return named[0], Member(pod, state, node, plan.generation, plan.until)
+    return named[0], Member(pod, state, node, plan.generation, plan.until, plan)
+
+
+def _with_plans(members: list[Member], now: float) -> Iterator[Member]:
+    """Yield members, with the plan of those that only the records on bound ones list."""
+    listed = under_way.listed((one.plan for one in members if one.placed), now)
+    for one in members:
+        plan = listed.get(plan_record.digest(one.pod.metadata.uid)) if listed else None
+        kept = (PLANNED, "", plan.generation, plan.until) if plan is not None else ()
+        yield Member(one.pod, *kept) if kept and one.state == WAITS else one
 
 
 def _state(pod: core.Pod, plan: plan_record.Record, now: float) -> str:

@@ -19,6 +19,7 @@ from cli.doctor import redaction
 from cli.snapshot import workloads
 from descheduler.model import pod_object
 from domain.devices import dynamic_resources
+from domain.gangs import sentences
 
 Raw = dict[str, Any]
 
@@ -64,12 +65,14 @@ def _metadata(metadata: core.ObjectMeta, longest: int = LONGEST_NOTE) -> core.Ob
 
 
 def _conditions(conditions: tuple[core.Condition, ...]) -> tuple[core.Condition, ...]:
-    return tuple(
-        msgspec.structs.replace(
-            one, message=redaction.text(one.message) if one.type in _TOLD else ""
-        )
-        for one in conditions
-    )
+    return tuple(msgspec.structs.replace(one, message=_message(one)) for one in conditions)
+
+
+def _message(one: core.Condition) -> str:
+    """Return what is kept of a message; of others' that a pod was refused for want of a plan."""
+    if one.type in _TOLD:
+        return redaction.text(one.message)
+    return sentences.NO_PLAN if sentences.is_about_no_plan(one.message) else ""
 
 
 def _container(container: core.Container) -> core.Container:

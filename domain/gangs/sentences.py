@@ -53,6 +53,12 @@ def in_line(place: int, length: int) -> Said:
     return _said("InLine", f"is complete and has place {place} of {length} in line")
 
 
+def being_bound() -> Said:
+    """Return that a gang without gates has a plan, which is recorded with its Bindings alone."""
+    text = "is planned and being bound; its pods have no gates, so each shows its place once bound"
+    return _said("Planned", text)
+
+
 def no_room(
     sentence: str, *, member: str, placed: int, wanted: int, waiting_seconds: float = 0.0
 ) -> Said:

@@ -6,7 +6,15 @@ from api import names
 from cli.explain import gang_story, gang_trial, stories
 from cli.explain.pod import pod_facts, scheduling_layer
 from tests import builders
-from tests.cli.gangs.test_cluster import a_member, a_pod_group, in_group, planned, told
+from tests.cli.gangs.test_cluster import (
+    a_member,
+    a_pod_group,
+    in_group,
+    listing,
+    planned,
+    recent,
+    told,
+)
 from tests.cli.placement import clusters
 
 NODES = [builders.a_node("n1", cpu="8"), builders.a_node("n2", cpu="8")]
@@ -31,6 +39,18 @@ def chapter(found, name):
             [a_member("a"), told(a_member("b"), "there is room for 1 of 2 members")],
             "Gang default/g waits: there is room for 1 of 2 members.",
             id="no room",
+        ),
+        pytest.param(
+            [recent("a"), recent("b")],
+            "Gang default/g is planned and being bound; its pods have no gates, so each shows its "
+            "place once bound.",
+            id="planned without gates",
+        ),
+        pytest.param(
+            [recent("a"), listing("b", "a")],
+            "Gang default/g has a plan: 1 members have a place, 1 of 2 members are bound "
+            "(minimum 2).",
+            id="a Binding lists the other",
         ),
         pytest.param(
             [planned("a"), planned("b")],

@@ -7,6 +7,7 @@ import pytest
 from api import names, resources
 from cli.gangs import cluster, table
 from cli.snapshot import format as formats
+from domain.gangs import plan_record
 from tests import builders
 from tests.cli.placement import clusters
 
@@ -30,6 +31,25 @@ def a_member(name, minimum="2", gang="g", node="", phase="", **annotations):
 def planned(name, generation="p1", until=60.0, **more):
     plan = PLAN | {"generation": generation, "until": NOW + until}
     return a_member(name, **{names.ANNOTATION_PLAN: json.dumps(plan)}, **more)
+
+
+def recent(name, *, gated=False, refused="", **more):
+    """A member of a gang that has just been created."""
+    pod = a_member(name, **more)
+    pod["metadata"]["creationTimestamp"] = clusters.NOW
+    if gated:
+        pod["spec"]["schedulingGates"] = [{"name": names.GATE_GANG}]
+    if refused:
+        said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+        pod["status"]["conditions"] = [said | {"message": refused}]
+    return pod
+
+
+def listing(name, *others, until=60.0):
+    """A member that was bound by a plan, with a record that lists others."""
+    uids = [builders.a_pod(other)["metadata"]["uid"] for other in others]
+    plan = PLAN | {"until": NOW + until, "members": plan_record.digests(uids)}
+    return a_member(name, node="n7", **{names.ANNOTATION_PLAN: json.dumps(plan)})
 
 
 def told(pod, message):
@@ -64,6 +84,9 @@ def built(*objects):
 
 
 FIRST = "is complete and has place 1 of 1 in line"
+BEING_BOUND = (
+    "is planned and being bound; its pods have no gates, so each shows its place once bound"
+)
 BOTH = '["default/g", "default/h"]'
 GROUPS = {names.ANNOTATION_GANG_GROUPS: BOTH}
 
@@ -79,6 +102,36 @@ GROUPS = {names.ANNOTATION_GANG_GROUPS: BOTH}
             id="one is leaving",
         ),
         pytest.param([a_member("a"), a_member("b")], table.WAITING, FIRST, id="complete"),
+        pytest.param(
+            [recent("a"), recent("b")], table.WAITING, BEING_BOUND, id="planned without gates"
+        ),
+        pytest.param(
+            [recent("a", gated=True), recent("b")], table.WAITING, FIRST, id="one has a gate"
+        ),
+        pytest.param(
+            [recent("a", refused="gang has no plan yet: x"), recent("b")],
+            table.WAITING,
+            BEING_BOUND,
+            id="was refused before its plan",
+        ),
+        pytest.param(
+            [recent("a", refused="Insufficient cpu"), recent("b")],
+            table.WAITING,
+            FIRST,
+            id="was refused",
+        ),
+        pytest.param(
+            [told(recent("a"), "no room"), recent("b")], table.WAITING, "no room", id="is told"
+        ),
+        pytest.param(
+            [recent("a"), listing("b", "a")], table.PLANNED, "", id="a Binding lists the other"
+        ),
+        pytest.param(
+            [recent("a", minimum="3"), listing("b", "a"), recent("c", minimum="3")],
+            table.PLANNED,
+            BEING_BOUND,
+            id="and not the third one",
+        ),
         pytest.param(
             [a_member("a"), told(a_member("b"), "no room; place 2 in line")],
             table.WAITING,
