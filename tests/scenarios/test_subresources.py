@@ -41,6 +41,16 @@ async def test_a_binding_places_the_pod_and_merges_annotations(here):
     assert condition["status"] == "True"
 
 
+async def test_a_binding_replaces_an_annotation_that_the_pod_has(here):
+    """So the record of a plan is that of the extender that has bound the pod."""
+    node = await here.node("a")
+    pod = await here.pod("web", annotations={"koord.sh/plan": "a"}, schedulerName="nobody")
+    body = binding(pod, node, uid=pod["metadata"]["uid"], annotations={"koord.sh/plan": "b"})
+    await here.api.post(here.path("pods", "web", "binding"), body)
+    bound = await here.api.get(here.path("pods", "web"))
+    assert bound["metadata"]["annotations"] == {"koord.sh/plan": "b"}
+
+
 async def test_a_bound_pod_cannot_be_bound_again(here):
     node = await here.node("a")
     pod = await here.pod("web", schedulerName="nobody")
