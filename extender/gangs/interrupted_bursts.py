@@ -58,12 +58,13 @@ class _Bound:
     """A member that is bound, with the record of its plan."""
 
     uid: str
+    digest: str
     record: plan_record.Record
 
     @property
-    def listed(self) -> Iterator[str]:
-        yield plan_record.digest(self.uid)
-        yield from self.record.members
+    def listed(self) -> Sequence[str]:
+        """Return the members of which it tells, itself included."""
+        return (self.digest, *self.record.members)
 
 
 def bursts(members: Sequence[records.PodRecord]) -> list[Burst]:
@@ -73,14 +74,18 @@ def bursts(members: Sequence[records.PodRecord]) -> list[Burst]:
     bound by plans of both. A plan may then list members that the other one has bound. What is
     bound without a record of its own, one by one, belongs to the plan that lists it.
     """
-    digests = {plan_record.digest(pod.uid): pod.uid for pod in members if pod.node}
+    digests: dict[str, str] = {}
     by_origin: dict[str, list[_Bound]] = collections.defaultdict(list)
     origin_of: dict[str, str] = {}
     for pod in members:
-        record = plan_record.read(pod.gang.plan) if pod.node and pod.gang is not None else None
+        if not pod.node:
+            continue
+        digest = plan_record.digest(pod.uid)
+        digests[digest] = pod.uid
+        record = plan_record.read(pod.gang.plan) if pod.gang is not None else None
         if record is not None:
-            by_origin[record.origin].append(_Bound(pod.uid, record))
-            origin_of[plan_record.digest(pod.uid)] = record.origin
+            by_origin[record.origin].append(_Bound(pod.uid, digest, record))
+            origin_of[digest] = record.origin
     return [_burst(together, by_origin, digests) for together in _joined(by_origin, origin_of)]
 
 
