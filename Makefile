@@ -83,7 +83,7 @@ schemas: $(STAMP) ## Take the simulator's schemas of built-in kinds from a real 
 .PHONY: e2e
 e2e: $(STAMP) ## Scenarios on a real etcd, kube-apiserver, kube-scheduler (needs Go or KUBEBUILDER_ASSETS)
 	$(BIN)/python -m tests.e2e.binaries
-	$(BIN)/python -m tests.planes.chart helm
+	$(BIN)/python -m tests.planes.install.chart helm
 	KOORD_E2E=1 $(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder --plane=real --timeout=120 --timeout-method=signal $(ARGS) tests/e2e tests/scenarios tests/manager/test_real_plane.py tests/api/test_served.py tests/system/test_restarts.py
 
 .PHONY: decide
@@ -106,11 +106,11 @@ host: $(STAMP) ## The node agent on this machine's own /proc and cgroups (needs 
 
 .PHONY: host-v2
 host-v2: $(STAMP) ## The same on cgroup v2, in an emulated machine (needs root and Debian; says what is missing)
-	$(BIN)/python -m tests.planes.guest $(ARGS)
+	$(BIN)/python -m tests.planes.host.guest $(ARGS)
 
 .PHONY: e2e-node
 e2e-node: $(STAMP) ## Our image and the agent on a whole real node (needs root, Go and Debian; says what is missing)
-	$(BIN)/python -m tests.planes.node_programs
+	$(BIN)/python -m tests.planes.node.node_programs
 	KOORD_NODE=1 $(PYTEST) tests/node
 
 .PHONY: image
@@ -131,7 +131,7 @@ browser: $(STAMP) ## The web console in a real Chromium; KOORD_PICTURES=docs/con
 
 .PHONY: prometheus
 prometheus: $(STAMP) ## What commands and dashboards read from a real Prometheus, and the alerts; KOORD_PICTURES=docs/dashboards renews pictures
-	$(BIN)/python -m tests.planes.prometheus
+	$(BIN)/python -m tests.planes.programs.prometheus
 	KOORD_PROMETHEUS=1 $(PYTEST) tests/prometheus tests/dashboards
 
 .PHONY: bench
@@ -140,7 +140,7 @@ bench: $(STAMP) ## Benchmarks, as ratios in one run
 
 .PHONY: manifests
 manifests: $(STAMP) ## Write the plain manifests from the Helm chart (needs Go)
-	$(BIN)/python -m tests.planes.chart
+	$(BIN)/python -m tests.planes.install.chart
 
 .PHONY: lock
 lock: ## Renew the locks (needs uv)

@@ -26,7 +26,7 @@ from manager.settings import ConsoleServerSettings, ConsoleSettings
 from process.http import health
 from process.runtime import clock as clocks
 from simulator.apiserver import apiserver
-from tests.planes import browser
+from tests.planes.programs import browser
 
 _GOAL_VIEW, _GOAL_ACTION = "at most 2000 ms", "at most 100 ms"
 _PATHS = (

@@ -27,7 +27,7 @@ from process.http import ports
 from process.runtime import clock as clocks
 from process.runtime import supervise
 from simulator.processes import children
-from tests.planes import kubepods
+from tests.planes.host import kubepods
 
 _AGENT = "agent"
 _BUSY = 4

@@ -16,7 +16,7 @@ from api.kubernetes import scheduler_config
 from benchmarks import figures
 from benchmarks.plane import extenders, rig
 from benchmarks.scheduling import relay
-from tests.planes import audit
+from tests.planes.processes import audit
 
 _READS = frozenset({"get", "list", "watch"})
 

@@ -8,7 +8,7 @@ import pytest
 from tests.browser import scene
 from tests.manager import conftest as managers
 from tests.manager.console import conftest as consoles
-from tests.planes import browser
+from tests.planes.programs import browser
 
 SWITCH, PICTURES = "KOORD_BROWSER", "KOORD_PICTURES"
 # Read before the root conftest cleans the environment of each test.

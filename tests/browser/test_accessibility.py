@@ -3,7 +3,7 @@
 import pytest
 
 from tests.browser import test_console
-from tests.planes import axe, browser
+from tests.planes.programs import axe, browser
 
 FOCUS = """(() => { const one = document.activeElement;
   const style = getComputedStyle(one);

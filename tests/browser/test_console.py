@@ -4,7 +4,7 @@ import pytest
 
 from tests.browser import scene
 from tests.manager.console import conftest as consoles
-from tests.planes import browser
+from tests.planes.programs import browser
 
 PAGES = ("nodes", "nodes/node-05", "pending", "quotas", "devices", "gangs", "reservations",
          "migrations", "scorecard")  # fmt: skip

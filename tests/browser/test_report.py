@@ -10,7 +10,7 @@ from api.wire import durations
 from cli import main
 from domain.daily_sums import effects, sums
 from tests.cli.prometheus import served
-from tests.planes import browser
+from tests.planes.programs import browser
 
 MAP = resources.CONFIG_MAPS.path(names.NAMESPACE, "koord-colocation-report")
 DAYS, DAY_SECONDS = 7, 86_400

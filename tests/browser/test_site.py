@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from deploy.site import build, versions
-from tests.planes import browser
+from tests.planes.programs import browser
 
 OLD = "0.0.9"
 OUTDATED = "document.querySelector('[data-md-component=outdated]')"

@@ -25,7 +25,7 @@ from cli.output import terminal
 from cli.view import overview, overview_reader, scorecards, tables
 from tests import builders
 from tests.hostile import BOTTOMLESS, DEEP, broken, nested
-from tests.planes import checkups
+from tests.planes.install import checkups
 
 # The same ones each time; `make fuzz` sends a tenth of KOORD_FUZZ, others each time.
 ROUNDS = int(os.environ.get("KOORD_FUZZ", "4000")) // 10

@@ -8,7 +8,7 @@ from kube.client import access as accesses
 from manager import app as managers
 from manager import settings as manager_settings
 from simulator.kubelet import kubelet
-from tests.planes import device_nodes
+from tests.planes.devices import device_nodes
 from tests.system import world as worlds
 
 NODES = ("node-1", "node-2", "node-3")

@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from tests.planes import prometheus
+from tests.planes.programs import prometheus
 
 SWITCH, PICTURES = "KOORD_PROMETHEUS", "KOORD_PICTURES"
 # Read before the root conftest cleans the environment of each test.

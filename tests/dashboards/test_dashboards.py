@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.dashboards import company, drawing, panels, queries, scrapes
-from tests.planes import prometheus
+from tests.planes.programs import prometheus
 from tests.system import world as worlds
 
 ROOT = pathlib.Path(__file__).parents[2]

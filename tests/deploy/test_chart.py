@@ -12,7 +12,7 @@ import yaml
 from agent import settings as agent_settings
 from descheduler import settings as descheduler_settings
 from descheduler.rounds import configured
-from tests.planes import chart, plain
+from tests.planes.install import chart, plain
 
 ROOT = chart.DEPLOY.parent
 SCHEMA = json.loads((chart.CHART / "values.schema.json").read_text())

@@ -5,7 +5,7 @@ import yaml
 
 from agent.device_daemon import output
 from agent.device_daemon import settings as daemon_settings
-from tests.planes import chart, plain
+from tests.planes.install import chart, plain
 
 FOLDER = plain.MANIFESTS / "components/device-daemon"
 

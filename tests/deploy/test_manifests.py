@@ -14,7 +14,7 @@ from manager import settings as manager_settings
 from manager.cluster_settings import plan as cluster_settings
 from process.configuration import settings
 from process.runtime import entry
-from tests.planes import chart, plain
+from tests.planes.install import chart, plain
 from webhook import settings as webhook_settings
 
 MODELS = {

@@ -17,7 +17,8 @@ from kube.client import client as clients
 from process.runtime import clock as clocks
 from simulator.kubelet import kubelet
 from tests.deploy import promql
-from tests.planes import chart, raw
+from tests.planes import raw
+from tests.planes.install import chart
 
 FOLDER = chart.DEPLOY / "monitoring"
 RULES = yaml.safe_load((FOLDER / "rules.yaml").read_text())

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from api import resources
-from tests.planes import chart, plain
+from tests.planes.install import chart, plain
 
 RULES = [
     pytest.param(role, rule, id=f"{mode}-{role['kind']}-{role['metadata']['name']}-{number}")

@@ -5,7 +5,7 @@ import re
 import pytest
 import yaml
 
-from tests.planes import chart, plain
+from tests.planes.install import chart, plain
 
 PAGE = (chart.DEPLOY.parent / "docs" / "permissions.md").read_text()
 SECTION = re.compile(r"^### (\S+)\n(.*?)(?=^### |\Z)", re.MULTILINE | re.DOTALL)

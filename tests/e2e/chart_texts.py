@@ -6,7 +6,7 @@ import functools
 import pytest
 
 from tests.e2e import binaries as builds
-from tests.planes import chart, plain
+from tests.planes.install import chart, plain
 
 IMAGE = "image.repository=registry.example.com/koord"
 BUNDLE = base64.b64encode(b"-----BEGIN CERTIFICATE-----").decode()

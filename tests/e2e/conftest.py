@@ -6,8 +6,9 @@ import pytest_asyncio
 from api import names, resources
 from simulator.processes import credentials
 from tests.e2e import binaries as builds
-from tests.planes import definitions, raw, real, scored
+from tests.planes import definitions, raw, real
 from tests.planes import stage as stages
+from tests.planes.scheduler import scored
 
 WORKLOADS = ("--feature-gates=GenericWorkload=true",)
 SERVED = "--runtime-config=scheduling.k8s.io/v1beta1=true"

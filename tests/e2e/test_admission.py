@@ -12,8 +12,9 @@ from api.kubernetes import crds
 from certs import issue
 from process.runtime import clock as clocks
 from process.runtime import supervise
-from tests.planes import admitting, converted, raw
-from tests.planes.manual_commands import commands, keeping, typed
+from tests.planes import raw
+from tests.planes.admission import admitting, converted
+from tests.planes.install.manual_commands import commands, keeping, typed
 
 PATIENCE = admitting.PATIENCE
 

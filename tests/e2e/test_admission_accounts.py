@@ -7,7 +7,8 @@ import pytest_asyncio
 
 from api import names, resources
 from api.koordinator.metadata import protected_metadata
-from tests.planes import definitions, policed, raw
+from tests.planes import definitions, raw
+from tests.planes.install import policed
 from webhook import settings
 from webhook.registration import configurations
 

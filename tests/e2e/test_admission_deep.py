@@ -4,7 +4,8 @@ import pytest
 import pytest_asyncio
 
 from api import resources
-from tests.planes import admitting, raw
+from tests.planes import raw
+from tests.planes.admission import admitting
 
 
 @pytest.fixture

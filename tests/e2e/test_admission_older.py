@@ -8,7 +8,9 @@ import pytest_asyncio
 
 from api import names, resources
 from api.koordinator.metadata import protected_metadata
-from tests.planes import admitting, policed, raw
+from tests.planes import raw
+from tests.planes.admission import admitting
+from tests.planes.install import policed
 
 USERS = "older-test"
 # It is there, lest the controllers collect its pods.

@@ -7,7 +7,8 @@ import pytest
 import pytest_asyncio
 
 from api import resources
-from tests.planes import admitting, raw
+from tests.planes import raw
+from tests.planes.admission import admitting
 
 PATIENCE = admitting.PATIENCE
 

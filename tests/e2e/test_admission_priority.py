@@ -5,7 +5,7 @@ import pytest_asyncio
 import yaml
 
 from api import resources
-from tests.planes import chart, plain, policed
+from tests.planes.install import chart, plain, policed
 
 EXAMPLE = chart.DEPLOY / "examples" / "priority-classes.yaml"
 CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"

@@ -23,7 +23,7 @@ from tests.e2e.chart_texts import (
     of_kind,
     rendered,
 )
-from tests.planes import chart, grants, plain
+from tests.planes.install import chart, grants, plain
 from webhook import settings as webhook_settings
 from webhook.registration import configurations
 

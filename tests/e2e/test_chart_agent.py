@@ -5,7 +5,7 @@ import yaml
 
 from agent import settings as agent_settings
 from tests.e2e.chart_texts import IMAGE, helm, of_kind, rendered
-from tests.planes import chart, plain
+from tests.planes.install import chart, plain
 
 __all__ = ["helm"]
 

@@ -9,7 +9,7 @@ import pytest_asyncio
 from api import names, resources
 from simulator.processes import credentials
 from tests.e2e import binaries as builds
-from tests.planes import chart, plain
+from tests.planes.install import chart, plain
 
 SLICE = {
     "apiVersion": "discovery.k8s.io/v1",

@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from tests.planes import chart, plain, policed
+from tests.planes.install import chart, plain, policed
 
 
 def rendered(version):

@@ -7,8 +7,8 @@ import time
 import aiohttp
 
 from api import names
-from tests.planes import gate as gates
 from tests.planes import raw
+from tests.planes.processes import gate as gates
 from tests.planes.stage import IMPATIENT, PATIENCE
 
 PODS = 1000

@@ -9,7 +9,8 @@ import pytest
 from process.runtime import clock as clocks
 from simulator import link
 from simulator.kubelet import kubelet
-from tests.planes import scripted, world
+from tests.planes import world
+from tests.planes.scheduler import scripted
 
 
 @pytest.fixture

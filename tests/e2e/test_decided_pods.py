@@ -11,7 +11,8 @@ from extender import settings as extender_settings
 from kube.client import access as accesses
 from process.http import ports
 from process.runtime import clock as clocks
-from tests.planes import raw, restarting
+from tests.planes import raw
+from tests.planes.processes import restarting
 
 LOCAL = {"host": "127.0.0.1", "linger_seconds": 0.0}
 PATIENCE = 60.0

@@ -20,7 +20,9 @@ from kube.client import access as accesses
 from kube.client import client as clients
 from process.http import ports
 from process.runtime import clock as clocks
-from tests.planes import raw, restarting, scored
+from tests.planes import raw
+from tests.planes.processes import restarting
+from tests.planes.scheduler import scored
 
 # KOORD_DECIDE=N compares more pods that have a choice; clusters are made until there are so many.
 COMPARISONS = int(os.environ.get("KOORD_DECIDE", "8"))

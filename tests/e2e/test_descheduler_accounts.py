@@ -5,7 +5,8 @@ import pytest_asyncio
 
 from api import names, resources
 from tests.manager.reservations import reserved
-from tests.planes import definitions, policed, raw
+from tests.planes import definitions, raw
+from tests.planes.install import policed
 
 USERS = "descheduler-accounts"
 PODS = resources.PODS.path(USERS)

@@ -9,7 +9,9 @@ from agent.device_daemon import node_labels, output
 from api import names, resources
 from kube.client import access, client
 from process.runtime import clock as clocks
-from tests.planes import accounts, policed, raw
+from tests.planes import raw
+from tests.planes.install import policed
+from tests.planes.processes import accounts
 
 ACCOUNT = "koord-device-daemon"
 NODE, OTHER = "with-devices", "another"

@@ -10,7 +10,7 @@ import random
 import aiohttp
 import pytest
 
-from tests.planes import device_floor
+from tests.planes.devices import device_floor
 from tests.planes.stage import FULL, PATIENCE
 
 SEED = 20260713

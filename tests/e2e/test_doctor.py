@@ -17,7 +17,8 @@ from certs import issue
 from cli.commands import doctor
 from cli.doctor import installed, support_bundle, survey
 from cli.doctor.checkup import findings
-from tests.planes import patients, raw
+from tests.planes import raw
+from tests.planes.install import patients
 
 NAMESPACE = names.NAMESPACE
 NODES, SHOP, PATIENCE = patients.NODES, patients.SHOP, patients.PATIENCE

@@ -13,8 +13,9 @@ import pytest
 import pytest_asyncio
 
 from api import names
-from tests.planes import migration_record, raw, rebalancing
+from tests.planes import raw
 from tests.planes import stage as stages
+from tests.planes.migration import migration_record, rebalancing
 from tests.planes.stage import PATIENCE
 
 WORKLOADS, REPLICAS = 2, 4

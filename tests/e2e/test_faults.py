@@ -10,8 +10,9 @@ import pytest_asyncio
 from aiohttp import web
 
 from api import names
-from tests.planes import raw, traffic
+from tests.planes import raw
 from tests.planes import stage as stages
+from tests.planes.processes import traffic
 from tests.planes.stage import FULL, LONG, PATIENCE
 
 SEED = 20260701

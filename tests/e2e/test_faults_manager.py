@@ -7,7 +7,8 @@ import pytest_asyncio
 from api import names, resources
 from api.wire import durations
 from process.runtime import clock as clocks
-from tests.planes import gate, raw, traffic
+from tests.planes import raw
+from tests.planes.processes import gate, traffic
 from tests.planes.stage import FULL, PATIENCE
 
 WRITES = ("create", "update", "patch", "delete", "deletecollection")

@@ -4,7 +4,8 @@ import pytest
 import pytest_asyncio
 
 from api import names, resources
-from tests.planes import definitions, policed, raw
+from tests.planes import definitions, raw
+from tests.planes.install import policed
 
 USERS = "gang-users"
 KIND = resources.POD_GROUPS

@@ -10,7 +10,7 @@ import contextlib
 import aiohttp
 import pytest
 
-from tests.planes import gang_stand
+from tests.planes.gangs import gang_stand
 from tests.planes.stage import FULL, PATIENCE
 
 MEMBERS, CORES = 12, 4

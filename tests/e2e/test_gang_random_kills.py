@@ -11,8 +11,8 @@ import random
 import pytest
 import pytest_asyncio
 
-from tests.planes import gang_rounds, gang_stand, gang_variants
 from tests.planes import stage as stages
+from tests.planes.gangs import gang_rounds, gang_stand, gang_variants
 from tests.planes.stage import FULL
 
 SEED = 20261101

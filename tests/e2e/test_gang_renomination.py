@@ -7,7 +7,8 @@ import pytest
 
 from api import names
 from tests.e2e import test_gang_kills as kills
-from tests.planes import gang_stand, raw
+from tests.planes import raw
+from tests.planes.gangs import gang_stand
 from tests.planes.stage import PATIENCE
 
 NODES, MEMBERS, CORES = 240, 8, 4

@@ -3,7 +3,9 @@
 import pytest
 
 from api.kubernetes import scheduler_config
-from tests.planes import accounts, admission, audit, raw, services
+from tests.planes import raw
+from tests.planes.admission import admission
+from tests.planes.processes import accounts, audit, services
 
 PATIENCE = 60.0
 

@@ -10,8 +10,8 @@ import pytest
 import pytest_asyncio
 
 from api import names
-from tests.planes import rebalancing
 from tests.planes import stage as stages
+from tests.planes.migration import rebalancing
 
 NODES, HOT, CORES = 200, 8, 16
 HIGH = 600 * CORES

@@ -14,9 +14,11 @@ import yaml
 from api import names, resources
 from simulator.processes import binaries as planes
 from tests.e2e import binaries as builds
-from tests.planes import chart, connections, grants, installation, installed, raw
-from tests.planes import kubectl as kubectls
-from tests.planes.lives import days, whole
+from tests.planes import raw
+from tests.planes.install import chart, grants, installation, installed
+from tests.planes.install.lives import days, whole
+from tests.planes.processes import connections
+from tests.planes.programs import kubectl as kubectls
 
 NAMESPACE = names.NAMESPACE
 PREFIX = f"system:serviceaccount:{NAMESPACE}:"

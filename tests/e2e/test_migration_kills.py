@@ -15,9 +15,11 @@ import pytest_asyncio
 
 from api import names, resources
 from process.runtime import supervise
-from tests.planes import gate, migrating, raw
+from tests.planes import raw
 from tests.planes import stage as stages
-from tests.planes.quota_processes import LEASE
+from tests.planes.migration import migrating
+from tests.planes.processes import gate
+from tests.planes.quota.quota_processes import LEASE
 from tests.planes.stage import LEASE_PATH, PATIENCE
 
 JOBS, KEPT = resources.POD_MIGRATION_JOBS, resources.RESERVATIONS

@@ -11,8 +11,10 @@ import pytest
 import pytest_asyncio
 
 from simulator.processes import binaries
-from tests.planes import audit, gang_stand, gang_variants, raw
+from tests.planes import raw
 from tests.planes import stage as stages
+from tests.planes.gangs import gang_stand, gang_variants
+from tests.planes.processes import audit
 
 MEMBERS, CORES = 100, 4
 CALLS_PER_SECOND = 2

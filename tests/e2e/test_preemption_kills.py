@@ -13,7 +13,8 @@ import pytest
 
 from api import names
 from process.runtime import supervise
-from tests.planes import device_floor, raw
+from tests.planes import raw
+from tests.planes.devices import device_floor
 from tests.planes.stage import PATIENCE
 
 PLUGINS = {

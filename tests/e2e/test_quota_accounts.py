@@ -4,7 +4,8 @@ import pytest
 import pytest_asyncio
 
 from api import names, resources
-from tests.planes import policed, raw
+from tests.planes import raw
+from tests.planes.install import policed
 
 USERS = "quota-users"
 PODS = resources.PODS.path(USERS)

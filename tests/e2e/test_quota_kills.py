@@ -16,9 +16,10 @@ from cli.install import apply
 from kube.client import access as accesses
 from kube.client import client as clients
 from process.runtime import clock as clocks
-from tests.planes import quota_cells, quota_processes, raw
+from tests.planes import raw
 from tests.planes import stage as stages
-from tests.planes import teams as planes_teams
+from tests.planes.quota import quota_cells, quota_processes
+from tests.planes.quota import teams as planes_teams
 from tests.planes.stage import FULL, PATIENCE
 
 SEED = 20260701

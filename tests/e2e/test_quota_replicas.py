@@ -8,9 +8,11 @@ import pytest_asyncio
 
 from api import names, resources
 from process.http import ports
-from tests.planes import quota_processes, raw, services
+from tests.planes import raw
 from tests.planes import stage as stages
-from tests.planes import teams as planes_teams
+from tests.planes.processes import services
+from tests.planes.quota import quota_processes
+from tests.planes.quota import teams as planes_teams
 from tests.planes.stage import PATIENCE
 
 SERVICE = "koord-webhook"

@@ -11,7 +11,8 @@ from kube.client import access
 from manager import app, settings
 from manager.recommendation import learned as recommended
 from process.runtime.clock import SystemClock
-from tests.planes import definitions, policed, raw
+from tests.planes import definitions, raw
+from tests.planes.install import policed
 
 pytestmark = [
     pytest.mark.e2e,

@@ -10,7 +10,8 @@ from api import names, resources
 from api.koordinator.metadata import protected_metadata
 from manager.reservations import priorities, stand_in
 from tests.manager.reservations import reserved
-from tests.planes import definitions, policed, raw
+from tests.planes import definitions, raw
+from tests.planes.install import policed
 
 USERS = "reservation-accounts"
 PODS = resources.PODS.path(USERS)

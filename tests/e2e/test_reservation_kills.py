@@ -13,9 +13,10 @@ import pytest
 import pytest_asyncio
 
 from api import names, resources
-from tests.planes import gate, raw
+from tests.planes import raw
 from tests.planes import stage as stages
-from tests.planes.quota_processes import LEASE
+from tests.planes.processes import gate
+from tests.planes.quota.quota_processes import LEASE
 from tests.planes.stage import LEASE_PATH, PATIENCE
 
 KIND = resources.RESERVATIONS

@@ -7,7 +7,8 @@ import pytest_asyncio
 import yaml
 
 from api import names, resources
-from tests.planes import admitting, raw
+from tests.planes import raw
+from tests.planes.admission import admitting
 
 MANIFESTS = pathlib.Path(__file__).parents[1] / "manifests"
 CRITICAL = "system-cluster-critical"

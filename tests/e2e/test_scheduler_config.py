@@ -15,7 +15,8 @@ from extender import settings as extender_settings
 from kube.client import access as accesses
 from kube.client import client as clients
 from process.runtime import clock as clocks
-from tests.planes import completed, raw
+from tests.planes import raw
+from tests.planes.scheduler import completed
 
 SHIPPED = pathlib.Path(__file__).parents[2] / "deploy" / "scheduler"
 PATIENCE = 60.0

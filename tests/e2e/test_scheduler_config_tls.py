@@ -22,7 +22,9 @@ from kube.client import login
 from process.configuration import settings
 from process.http import ports
 from process.runtime import clock as clocks
-from tests.planes import accounts, plain, raw
+from tests.planes import raw
+from tests.planes.install import plain
+from tests.planes.processes import accounts
 
 PATIENCE = 60.0
 NODE = "node/etc/kubernetes"

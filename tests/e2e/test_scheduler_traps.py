@@ -8,7 +8,8 @@ import pytest
 from aiohttp import web
 
 from simulator.processes import children
-from tests.planes import admission, scripted
+from tests.planes.admission import admission
+from tests.planes.scheduler import scripted
 
 BATCH = "kubernetes.io/batch-cpu"
 GPU = "example.koord.sh/gpu"

@@ -9,7 +9,7 @@ from api.kubernetes import scheduler_config
 from domain.scoring import configuration, profile
 from tests.domain.scoring import clusters
 from tests.e2e import binaries as builds
-from tests.planes import scored
+from tests.planes.scheduler import scored
 
 # Of a seed each; KOORD_SCORES=N compares more of them, KOORD_SCORES_FILE keeps them as test cases.
 CLUSTERS = int(os.environ.get("KOORD_SCORES", "8"))

@@ -3,7 +3,8 @@
 import asyncio
 
 from api import names
-from tests.planes import raw, traffic
+from tests.planes import raw
+from tests.planes.processes import traffic
 from tests.planes.stage import LEASE_PATH, PATIENCE
 
 

@@ -14,7 +14,8 @@ from kube.client import client as clients
 from process.runtime import clock as clocks
 from simulator import link
 from simulator.kubelet import kubelet
-from tests.planes import plain, raw, real
+from tests.planes import raw, real
+from tests.planes.install import plain
 
 PATIENCE = 60.0
 NAMESPACE = names.NAMESPACE

@@ -16,7 +16,7 @@ from agent.decide.strategies import memory_reclaim
 from agent.loop import memory_reclaimer
 from agent.model import cgroup_layout
 from process.runtime import metrics
-from tests.planes import kubepods
+from tests.planes.host import kubepods
 
 F = cgroup_layout.File
 DISK = pathlib.Path("/dev/vda")

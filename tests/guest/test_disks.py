@@ -5,7 +5,7 @@ import pathlib
 
 import pytest_asyncio
 
-from tests.planes import kubepods
+from tests.planes.host import kubepods
 
 SECONDS = 3
 DISK = "/dev/vda"

@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from agent.model import cgroup_layout
-from tests.planes import kubepods
+from tests.planes.host import kubepods
 
 F = cgroup_layout.File
 DISK = pathlib.Path("/dev/vda")

@@ -6,7 +6,7 @@ import pytest_asyncio
 
 from agent.decide.strategies import cpu_evict
 from agent.model import cgroup_layout, strategy_settings
-from tests.planes import kubepods
+from tests.planes.host import kubepods
 
 F = cgroup_layout.File
 OFF = {"enable": False, "cpuSuppressPolicy": "cfsQuota"}

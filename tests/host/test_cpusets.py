@@ -15,7 +15,7 @@ from agent.model.cpus import kubelet_cpu_manager
 from agent.report import drift_events
 from domain.cpus import cpulists
 from process.runtime import metrics
-from tests.planes import kubepods
+from tests.planes.host import kubepods
 
 KEY = "scheduling.koordinator.sh/resource-status"
 NONE = kubelet_cpu_manager.Told(kubelet_cpu_manager.Configuration("none", topology="None"))

@@ -6,7 +6,7 @@ The agent evicts through an API server; the test is the kubelet that ends what w
 import asyncio
 
 from agent.decide import catalogue
-from tests.planes import evicting, kubepods, scenes
+from tests.planes.host import evicting, kubepods, scenes
 
 FIRST = kubepods.version() == 1
 CORES = 0.6 if FIRST else 0.4

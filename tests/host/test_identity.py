@@ -7,7 +7,7 @@ import sys
 import pytest_asyncio
 
 from agent.model import cgroup_layout
-from tests.planes import kubepods
+from tests.planes.host import kubepods
 
 F = cgroup_layout.File
 SECONDS = 1.5 if kubepods.version() == 1 else 4

@@ -7,7 +7,7 @@ import pytest_asyncio
 
 from agent.model import cgroup_layout
 from agent.observe.cgroups import cgroup_files
-from tests.planes import kubepods
+from tests.planes.host import kubepods
 
 F = cgroup_layout.File
 MIB = kubepods.MIB

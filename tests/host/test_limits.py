@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from agent.model import cgroup_layout
 from domain.cpus import cpulists
-from tests.planes import kubepods
+from tests.planes.host import kubepods
 
 F = cgroup_layout.File
 MIB = kubepods.MIB

@@ -14,7 +14,7 @@ from agent.observe import observation
 from api.kubernetes import core
 from process.runtime import clock as clocks
 from process.runtime import metrics
-from tests.planes import kubepods
+from tests.planes.host import kubepods
 
 ROOT = Path("/sys/fs/cgroup")
 CONTROLLERS = ("cpu", "cpuacct", "cpuset")

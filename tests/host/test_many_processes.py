@@ -17,7 +17,8 @@ from agent.decide.strategies import memory_evict
 from agent.host import files
 from agent.model import cgroup_layout, edits, state
 from api.kubernetes import core
-from tests.planes import kubepods, raw
+from tests.planes import raw
+from tests.planes.host import kubepods
 
 R = edits.Role
 # An emulated machine forks slowly and has little memory; a page holds some 580 there as well.

@@ -22,7 +22,7 @@ from agent.observe.network import traffic
 from agent.observe.node import kernel_features
 from agent.observe.storage import disks
 from process.runtime import metrics
-from tests.planes import kubepods
+from tests.planes.host import kubepods
 
 BURN = "while :; do :; done"
 MIB = 1 << 20

@@ -22,7 +22,8 @@ from process.runtime import clock as clocks
 from process.runtime import supervise
 from simulator import faults
 from simulator.apiserver import apiserver
-from tests.planes import processes, raw
+from tests.planes import raw
+from tests.planes.processes import processes
 
 ROOT = Path("/sys/fs/cgroup")
 V2 = (ROOT / "cgroup.controllers").exists()

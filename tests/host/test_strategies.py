@@ -10,7 +10,7 @@ import subprocess
 import pytest_asyncio
 
 from agent.model import cgroup_layout
-from tests.planes import kubepods
+from tests.planes.host import kubepods
 
 F = cgroup_layout.File
 BURN = "while :; do :; done"

@@ -14,7 +14,8 @@ import pytest_asyncio
 from api import names, resources
 from deploy.image import build
 from tests.e2e import binaries
-from tests.planes import (
+from tests.planes import real
+from tests.planes.node import (
     node,
     node_agents,
     node_cluster,
@@ -22,7 +23,6 @@ from tests.planes import (
     node_shortage,
     node_standing,
     node_tree,
-    real,
 )
 
 SWITCH = "KOORD_NODE"

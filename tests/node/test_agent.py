@@ -7,7 +7,8 @@ import pytest_asyncio
 
 from api import names, resources
 from api.wire import quantity
-from tests.planes import node_cluster, node_groups, node_reports, raw
+from tests.planes import raw
+from tests.planes.node import node_cluster, node_groups, node_reports
 
 MEBIBYTE = 1 << 20
 QUOTA = "cpu.cfs_quota_us"

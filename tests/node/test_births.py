@@ -3,7 +3,8 @@
 The agent is that of the chart, in a pod of its own. `test_runtime` has the other values.
 """
 
-from tests.planes import node_agents, node_cluster, node_standing, raw
+from tests.planes import raw
+from tests.planes.node import node_agents, node_cluster, node_standing
 
 FILES = (
     *("cpu/cpu.shares", "cpu/cpu.cfs_quota_us", "memory/memory.limit_in_bytes"),

@@ -3,7 +3,9 @@
 import pytest_asyncio
 
 from api import names, resources
-from tests.planes import audit, node_agents, node_cluster, node_shortage, raw
+from tests.planes import raw
+from tests.planes.node import node_agents, node_cluster, node_shortage
+from tests.planes.processes import audit
 
 BUDGET = resources.POD_DISRUPTION_BUDGETS
 AGENT = f"system:serviceaccount:{names.NAMESPACE}:koord-agent"

@@ -12,7 +12,7 @@ from api import resources
 from cli import main
 from cli.install import in_place_files
 from deploy.image import build
-from tests.planes import node, node_cluster
+from tests.planes.node import node, node_cluster
 
 POD = resources.PODS.path("kube-system", f"{in_place_files.ACCOUNT}-{node_cluster.NODE}")
 

@@ -10,7 +10,8 @@ import pytest_asyncio
 from api import names, resources
 from deploy.image import build
 from runtimeproxy.cri import messages
-from tests.planes import node, node_cluster, node_release, raw
+from tests.planes import raw
+from tests.planes.node import node, node_cluster, node_release
 from tests.runtimeproxy import stand_in
 
 BAD = re.compile(r"^.*(?:level=error|Traceback).*$", re.MULTILINE)

@@ -2,7 +2,8 @@
 
 import json
 
-from tests.planes import node_agents, node_cluster, node_groups, node_standing, raw
+from tests.planes import raw
+from tests.planes.node import node_agents, node_cluster, node_groups, node_standing
 
 
 def warned(said):

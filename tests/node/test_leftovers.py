@@ -6,7 +6,8 @@ import signal
 import subprocess
 import sys
 
-from tests.planes import node_groups, raw
+from tests.planes import raw
+from tests.planes.node import node_groups
 
 ROOT = pathlib.Path(__file__).parents[2]
 SOURCE = """

@@ -4,7 +4,8 @@ import contextlib
 
 import pytest_asyncio
 
-from tests.planes import node_cluster, node_groups, node_standing, raw
+from tests.planes import raw
+from tests.planes.node import node_cluster, node_groups, node_standing
 
 
 @pytest_asyncio.fixture(autouse=True, loop_scope="session")

@@ -12,7 +12,9 @@ import pytest_asyncio
 
 from api import names
 from process.runtime import clock as clocks
-from tests.planes import agent_beside, node, node_cluster, node_groups, nri_relay, raw, static_pods
+from tests.planes import raw
+from tests.planes.node import node, node_cluster, node_groups
+from tests.planes.runtime import agent_beside, nri_relay, static_pods
 
 NODE = "asked-1"
 SOAK = bool(os.environ.get("KOORD_SOAK"))

@@ -1,6 +1,6 @@
 """The agent on the real node as it only observes: the same decisions, and nothing is touched."""
 
-from tests.planes import node_agents, node_cluster, node_shortage, node_tree
+from tests.planes.node import node_agents, node_cluster, node_shortage, node_tree
 
 
 def announced(said):

@@ -5,7 +5,8 @@ import json
 import pytest_asyncio
 
 from api import names, resources
-from tests.planes import node_cluster, node_groups, raw
+from tests.planes import raw
+from tests.planes.node import node_cluster, node_groups
 
 MEBIBYTE = 1 << 20
 SMALL = {"cpu": "200m", "memory": "64Mi"}

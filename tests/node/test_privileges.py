@@ -7,7 +7,8 @@ DaemonSet's template with something taken away.
 import pytest
 import pytest_asyncio
 
-from tests.planes import node_agents, node_cluster, node_groups, raw
+from tests.planes import raw
+from tests.planes.node import node_agents, node_cluster, node_groups
 
 QUOTA = "cpu.cfs_quota_us"
 HOLD = node_cluster.HOLD

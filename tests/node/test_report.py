@@ -4,7 +4,7 @@ import pytest
 
 from api import names
 from api.wire import quantity
-from tests.planes import node_cluster, node_groups, node_reports, node_standing
+from tests.planes.node import node_cluster, node_groups, node_reports, node_standing
 
 MEBIBYTE = 1 << 20
 

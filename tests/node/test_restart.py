@@ -15,7 +15,8 @@ from agent.model import edits
 from agent.observe.node import boot
 from api import names, resources
 from process.runtime import supervise
-from tests.planes import node_agents, node_cluster, node_groups, node_standing, raw
+from tests.planes import raw
+from tests.planes.node import node_agents, node_cluster, node_groups, node_standing
 
 SECONDS = 0.1
 OUTAGE_SECONDS = 12.0

@@ -15,7 +15,8 @@ import pytest_asyncio
 from agent.apply import journal
 from agent.observe.node import boot
 from api import names
-from tests.planes import agent_beside, containerd_alone, node_groups
+from tests.planes.node import node_groups
+from tests.planes.runtime import agent_beside, containerd_alone
 
 SOAK = bool(os.environ.get("KOORD_SOAK"))
 BIRTHS = int(os.environ.get("KOORD_NODE_BIRTHS", "0")) or (501 if SOAK else 60)

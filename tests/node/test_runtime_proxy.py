@@ -19,15 +19,9 @@ import pytest_asyncio
 from api import names
 from api.koordinator import runtime_hooks
 from runtimeproxy.cri import messages
-from tests.planes import (
-    agent_beside,
-    kubelet_streams,
-    node,
-    node_cluster,
-    node_groups,
-    raw,
-    static_pods,
-)
+from tests.planes import raw
+from tests.planes.node import node, node_cluster, node_groups
+from tests.planes.runtime import agent_beside, kubelet_streams, static_pods
 from tests.runtimeproxy import stand_in, test_passing
 
 NODE = "proxied-1"

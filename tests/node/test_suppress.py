@@ -2,7 +2,8 @@
 
 import pytest_asyncio
 
-from tests.planes import node_agents, node_cluster, node_groups, node_standing, raw
+from tests.planes import raw
+from tests.planes.node import node_agents, node_cluster, node_groups, node_standing
 
 PERIOD = 100_000
 PERCENT = 80

@@ -3,7 +3,8 @@
 import pytest_asyncio
 
 from api import names, resources
-from tests.planes import node_agents, node_cluster, node_groups, node_standing, node_tree, raw
+from tests.planes import raw
+from tests.planes.node import node_agents, node_cluster, node_groups, node_standing, node_tree
 
 SWITCHES = resources.CONFIG_MAPS.path(names.NAMESPACE, names.CONFIG_MAP_SWITCHES)
 

@@ -11,7 +11,9 @@ import pytest_asyncio
 
 from api import names
 from tests.agent.nri import stand_in
-from tests.planes import agent_beside, node_groups, raw
+from tests.planes import raw
+from tests.planes.node import node_groups
+from tests.planes.runtime import agent_beside
 
 SOAK = bool(os.environ.get("KOORD_SOAK"))
 PODS, EACH, PARTS = 250, 8, 4

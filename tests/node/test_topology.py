@@ -8,7 +8,7 @@ import pytest
 from agent.host import files
 from api import names, resources
 from domain.cpus import cpulists
-from tests.planes import node_cluster
+from tests.planes.node import node_cluster
 
 KIND = resources.NODE_RESOURCE_TOPOLOGIES
 ONLINE = "/sys/devices/system/cpu/online"

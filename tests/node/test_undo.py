@@ -2,7 +2,7 @@
 
 import pytest_asyncio
 
-from tests.planes import node_agents, node_standing, node_tree
+from tests.planes.node import node_agents, node_standing, node_tree
 
 
 def test_uninstalled_the_agent_leaves_every_value_as_it_was(standing, uninstalled):

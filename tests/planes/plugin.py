@@ -10,8 +10,10 @@ import pytest_asyncio
 from api import resources
 from simulator.processes import credentials
 from tests.e2e import binaries as builds
-from tests.planes import admission, definitions, raw, real, scripted, simulated, world
-from tests.planes import kubectl as kubectls
+from tests.planes import definitions, raw, real, simulated, world
+from tests.planes.admission import admission
+from tests.planes.programs import kubectl as kubectls
+from tests.planes.scheduler import scripted
 
 SWITCH = "KOORD_E2E"
 E2E_TIMEOUT = 120

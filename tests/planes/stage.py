@@ -15,7 +15,8 @@ from kube.client import access as accesses
 from kube.client import client as clients
 from process.runtime import clock as clocks
 from simulator.processes import credentials
-from tests.planes import audit, gate, invariants, processes, raw, real, world
+from tests.planes import invariants, raw, real, world
+from tests.planes.processes import audit, gate, processes
 
 PATIENCE = 60.0
 # The whole of every fault instead of its smallest real form; for a machine of one's own.

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tests.planes import prometheus
+from tests.planes.programs import prometheus
 
 SWITCH = "KOORD_PROMETHEUS"
 # Read before the root conftest cleans the environment of each test.

@@ -15,7 +15,7 @@ from cli.snapshot import reader
 from tests import builders
 from tests.cli.prometheus import served
 from tests.cli.simulation.test_settings import batch, small
-from tests.planes import prometheus
+from tests.planes.programs import prometheus
 
 GIB = 1 << 30
 SCRAPE = 30

@@ -4,7 +4,7 @@ import pytest
 
 from api import resources
 from tests.planes import raw
-from tests.planes.device_recount import minors
+from tests.planes.devices.device_recount import minors
 from tests.scenarios.devices import conftest
 from tests.scenarios.devices.conftest import unmanaged  # noqa: F401 - a fixture
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from tests.planes import scripted
+from tests.planes.scheduler import scripted
 
 
 async def test_a_bind_that_is_held_too_long_is_given_up_and_tried_again(here, extender):

@@ -5,7 +5,8 @@ import pathlib
 import pytest
 import pytest_asyncio
 
-from tests.planes import definitions, manifests, raw
+from tests.planes import definitions, raw
+from tests.planes.install import manifests
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

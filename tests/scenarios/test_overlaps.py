@@ -23,7 +23,8 @@ from process.configuration import switches
 from process.runtime import clock as clocks
 from process.runtime import metrics, supervise
 from tests.extender import slots
-from tests.planes import gate, raw, restarting
+from tests.planes import raw
+from tests.planes.processes import gate, restarting
 
 NAME = slots.NAME
 CRDS = pathlib.Path(__file__).parents[2] / "deploy" / "crds"

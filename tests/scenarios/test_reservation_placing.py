@@ -9,7 +9,8 @@ import pytest_asyncio
 
 from api import names, resources
 from process.runtime import clock as clocks
-from tests.planes import foundation, raw, restarting
+from tests.planes import foundation, raw
+from tests.planes.processes import restarting
 
 KIND, PODS = resources.RESERVATIONS, resources.PODS
 SCHEDULERS = ("default-scheduler", "koord-scheduler")

@@ -11,8 +11,10 @@ from cli.doctor.checkup import devices as check
 from kube.client import access as accesses
 from kube.client import client as clients
 from process.runtime import clock as clocks
-from tests.planes import checkups, dra_driver, raw
-from tests.planes.device_recount import minors
+from tests.planes import raw
+from tests.planes.devices import dra_driver
+from tests.planes.devices.device_recount import minors
+from tests.planes.install import checkups
 from tests.scenarios.devices.conftest import machines, unmanaged  # noqa: F401 - fixtures
 
 OFFERING = (resources.DEVICES, resources.RESOURCE_SLICES)

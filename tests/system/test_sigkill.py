@@ -14,7 +14,8 @@ from simulator import cluster
 from simulator.kubelet import kubelet
 from simulator.processes import credentials
 from tests import patience
-from tests.planes import forking, gate, raw
+from tests.planes import raw
+from tests.planes.processes import forking, gate
 
 # Two starts of a real process: seconds on a quiet machine, which a busy one must not cut short.
 pytestmark = pytest.mark.timeout(60)

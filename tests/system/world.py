@@ -21,7 +21,8 @@ from process.runtime import clock as clocks
 from process.runtime import supervise
 from simulator import cluster
 from simulator.kubelet import kubelet
-from tests.planes import definitions, gate, raw
+from tests.planes import definitions, raw
+from tests.planes.processes import gate
 from webhook import app as webhooks
 from webhook import settings as webhook_settings
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from api import names, resources
 from api.koordinator.settings import configuration
-from tests.planes import admissions
+from tests.planes.admission import admissions
 from webhook import registry
 
 CASES = int(os.environ.get("KOORD_FUZZ", "1000"))

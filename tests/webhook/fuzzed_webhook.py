@@ -17,7 +17,7 @@ from process.configuration import settings as process_settings
 from process.configuration import switches
 from process.http import fast_path, server
 from process.runtime import metrics
-from tests.planes import admissions
+from tests.planes.admission import admissions
 from tests.webhook.fuzzed_reviews import CONFIG
 from webhook import conversion, gates, handlers, review
 from webhook import settings as webhook_settings

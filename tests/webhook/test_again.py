@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from api import names
 from api.koordinator import colocation
 from tests import draws
-from tests.planes import admissions as generated
+from tests.planes.admission import admissions as generated
 from webhook import pods, review
 
 

@@ -20,7 +20,7 @@ from process.runtime import clock as clocks
 from process.runtime import supervise
 from simulator.processes import children
 from tests import patience
-from tests.planes import forking
+from tests.planes.processes import forking
 
 ROOT = Path(__file__).parents[2]
 API_SERVER, ATTACKER, MANAGER = "127.0.0.1", "127.0.0.2", "127.0.0.3"

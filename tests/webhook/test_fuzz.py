@@ -20,7 +20,7 @@ from api.kubernetes.webhooks import admission
 from api.wire import base
 from process.configuration import switches
 from process.runtime import metrics
-from tests.planes import admissions
+from tests.planes.admission import admissions
 from tests.webhook.fuzzed_reviews import (
     CASES,
     CONFIG,

@@ -6,7 +6,7 @@ import pytest
 
 from api import names, resources
 from api.kubernetes import crds
-from tests.planes import manifests
+from tests.planes.install import manifests
 from webhook import kinds, review
 
 PICTURE = review.Picture(

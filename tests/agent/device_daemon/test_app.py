@@ -14,7 +14,7 @@ from process.configuration import settings as process_settings
 from process.runtime.clock import ManualClock
 from simulator.apiserver import apiserver
 from tests import patience
-from tests.planes import pci_tree, vendor_tools
+from tests.planes.devices import pci_tree, vendor_tools
 
 NODE = "node-1"
 

@@ -18,7 +18,7 @@ from cli import main
 from process.runtime import entry, metrics, supervise
 from process.runtime.clock import ManualClock
 from tests import patience
-from tests.planes import pci_tree, vendor_tools
+from tests.planes.devices import pci_tree, vendor_tools
 
 VARIABLES = ("KDD_", "KOORD_DEVICE_DAEMON_", "CONFIG_FILE", "PRINTS_OUTPUT_FILE")
 MODEL = "node.koordinator.sh/gpu-model"

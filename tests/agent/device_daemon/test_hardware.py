@@ -12,7 +12,7 @@ from agent.device_daemon.hardware import cambricon, findings, huawei, kunlun, me
 from agent.devices import device_inventory, vendor_records
 from agent.host import files
 from tests import draws
-from tests.planes import gpu_driver, pci_tree, vendor_tools
+from tests.planes.devices import gpu_driver, pci_tree, vendor_tools
 
 ASK = {
     "huawei": huawei.ask,

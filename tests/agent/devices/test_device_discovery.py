@@ -27,7 +27,7 @@ from manager.overcommit import inventory
 from process.runtime import metrics
 from process.runtime.clock import ManualClock
 from simulator.apiserver import apiserver
-from tests.planes import gpu_driver, pci_tree
+from tests.planes.devices import gpu_driver, pci_tree
 
 NODE = "node-1"
 GIB = 1 << 30

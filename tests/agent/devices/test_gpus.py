@@ -3,7 +3,7 @@
 import pytest
 
 from agent.devices import device_inventory, gpus
-from tests.planes import gpu_driver, pci_tree
+from tests.planes.devices import gpu_driver, pci_tree
 
 
 class World:

@@ -13,9 +13,9 @@ import pytest
 from agent.device_daemon.hardware import findings, registry
 from agent.devices import device_discovery, device_inventory, device_object, gpus, nvml, pci, rdma
 from api.koordinator import devices as wire
-from tests.planes import pci_tree, pynvml_double
+from tests.planes.devices import pci_tree, pynvml_double
 
-SOURCE = pathlib.Path(__file__).parents[2] / "planes" / "nvml.c"
+SOURCE = pathlib.Path(__file__).parents[2] / "planes" / "devices" / "nvml.c"
 COMPILER = next((found for name in ("cc", "gcc", "tcc") if (found := shutil.which(name))), None)
 GIB = 1 << 30
 

@@ -3,7 +3,7 @@
 import pytest
 
 from agent.devices import device_inventory, rdma
-from tests.planes import pci_tree
+from tests.planes.devices import pci_tree
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from kube.client import errors
 from process.runtime import clock as clocks
 from simulator import cluster
 from simulator.processes import credentials
-from tests.planes import checkups
+from tests.planes.install import checkups
 
 # Each test has an API server of its own, which takes its time on a busy machine.
 pytestmark = pytest.mark.timeout(90)

@@ -7,7 +7,7 @@ import pytest
 from agent.devices import device_inventory
 from agent.model import capability_matrix
 from cli.doctor import node_devices, node_strategies
-from tests.planes import gpu_driver, pci_tree
+from tests.planes.devices import gpu_driver, pci_tree
 
 
 @pytest.fixture

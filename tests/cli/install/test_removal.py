@@ -6,7 +6,7 @@ import pytest
 
 from api import names, resources
 from cli.install import removal
-from tests.planes import checkups
+from tests.planes.install import checkups
 
 NOW = checkups.NOW
 EMPTY = removal.Inventory(

@@ -12,7 +12,9 @@ from kube.client import access as accesses
 from manager import app as managers
 from manager import settings as manager_settings
 from process.runtime import clock as clocks
-from tests.planes import device_floor, foundation, gate, raw
+from tests.planes import foundation, raw
+from tests.planes.devices import device_floor
+from tests.planes.processes import gate
 
 PATIENCE = 60.0
 

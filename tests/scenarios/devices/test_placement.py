@@ -4,8 +4,9 @@ import itertools
 
 from aiohttp import web
 
-from tests.planes import device_recount, raw
-from tests.planes.device_recount import cpuset, minors
+from tests.planes import raw
+from tests.planes.devices import device_recount
+from tests.planes.devices.device_recount import cpuset, minors
 
 FULL_PCPUS = {"requiredCPUBindPolicy": "FullPCPUs"}
 SPREAD = {"requiredCPUBindPolicy": "SpreadByPCPUs"}

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from api import names
-from tests.planes import device_nodes, device_recount
+from tests.planes.devices import device_nodes, device_recount
 
 SHAPE = device_nodes.SHAPES["pair"]
 LSR = {"requests": {"cpu": "2"}, "labels": {names.LABEL_QOS: "LSR"}}

@@ -7,8 +7,9 @@ import pytest_asyncio
 import yaml
 
 from api import names, resources
-from tests.planes import device_recount, raw
-from tests.planes.device_recount import annotation, cpuset, minors
+from tests.planes import raw
+from tests.planes.devices import device_recount
+from tests.planes.devices.device_recount import annotation, cpuset, minors
 
 EXAMPLE = pathlib.Path(__file__).parents[2] / "manifests" / "000-device-node-001.yaml"
 NODE = "node-001"

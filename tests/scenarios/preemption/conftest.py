@@ -13,7 +13,8 @@ from cli.explain import stories, story_sources
 from extender import app as extenders
 from extender.settings import Settings
 from process.runtime import clock as clocks
-from tests.planes import device_floor, foundation, raw
+from tests.planes import foundation, raw
+from tests.planes.devices import device_floor
 from tests.scenarios.preemption import foreseen
 
 PATIENCE = 60.0

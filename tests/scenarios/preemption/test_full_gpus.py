@@ -1,6 +1,7 @@
 """Every GPU is full, also as kube-scheduler counts: the pods that leave empty one as a whole."""
 
-from tests.planes import device_recount, raw
+from tests.planes import raw
+from tests.planes.devices import device_recount
 
 PATIENCE = 60.0
 CALLS = "koord_extender_verb_seconds_count"

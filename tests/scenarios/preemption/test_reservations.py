@@ -8,7 +8,8 @@ import pytest_asyncio
 from api import names, resources
 from cli.install import apply
 from process.runtime import clock as clocks
-from tests.planes import foundation, raw, restarting
+from tests.planes import foundation, raw
+from tests.planes.processes import restarting
 from tests.scenarios.preemption import foreseen
 from tests.scenarios.test_reservation_placing import PATIENCE, SCHEDULERS, Placing, unregistered
 

@@ -6,8 +6,9 @@ import pytest_asyncio
 
 from cli.install import apply
 from process.runtime import clock as clocks
-from tests.planes import foundation, restarting
-from tests.planes import teams as planes_teams
+from tests.planes import foundation
+from tests.planes.processes import restarting
+from tests.planes.quota import teams as planes_teams
 
 SCHEDULERS = ("default-scheduler", "koord-scheduler")
 # Nodes without an agent: nobody waits for a report of their load.

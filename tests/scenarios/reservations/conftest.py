@@ -5,7 +5,8 @@ import contextlib
 import pytest_asyncio
 
 from process.runtime import clock as clocks
-from tests.planes import foundation, reserving
+from tests.planes import foundation
+from tests.planes.migration import reserving
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

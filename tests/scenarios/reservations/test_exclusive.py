@@ -4,7 +4,7 @@ import aiohttp
 import pytest
 
 from api import names
-from tests.planes import device_floor, device_recount
+from tests.planes.devices import device_floor, device_recount
 
 pytestmark = pytest.mark.timeout(120)
 TEAM = {"team": "x"}

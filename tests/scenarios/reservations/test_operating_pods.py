@@ -5,7 +5,7 @@ import json
 import pytest
 
 from api import names
-from tests.planes import reserving
+from tests.planes.migration import reserving
 
 pytestmark = pytest.mark.timeout(120)
 TEAM = {"team": "x"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.planes import reserving
+from tests.planes.migration import reserving
 
 pytestmark = pytest.mark.timeout(120)
 TEAM = {"team": "x"}

@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from cli.explain import reservation_story, stories
-from tests.planes import raw, reserving
+from tests.planes import raw
+from tests.planes.migration import reserving
 
 FOLDER = pathlib.Path(__file__).parent.parent.parent / "manifests"
 SPARK = {"job-id": "spark-123", "app": "spark-executor"}

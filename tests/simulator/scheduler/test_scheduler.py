@@ -12,7 +12,8 @@ from process.runtime import clock as clocks
 from simulator.apiserver.http import api_errors
 from simulator.apiserver.storage import object_store
 from simulator.scheduler import scheduler
-from tests.planes import raw, scripted
+from tests.planes import raw
+from tests.planes.scheduler import scripted
 
 REASON = "node is loaded above its threshold"
 

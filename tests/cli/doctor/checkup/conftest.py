@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from cli.doctor.checkup import checks, findings
-from tests.planes import checkups
+from tests.planes.install import checkups
 
 
 @pytest.fixture(scope="session")

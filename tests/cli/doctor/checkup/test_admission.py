@@ -8,7 +8,7 @@ from api import names
 from api.kubernetes.webhooks import webhook_configuration
 from certs import issue
 from cli.doctor.checkup import facts, findings
-from tests.planes import checkups
+from tests.planes.install import checkups
 
 MUTATING, VALIDATING = checkups.HOOKS
 

@@ -6,7 +6,7 @@ import pytest
 
 from api import names
 from cli.doctor.checkup import colocation, facts, findings
-from tests.planes import checkups
+from tests.planes.install import checkups
 
 
 def quota(namespace="shop", *, scopes=(), selector=None, **hard):

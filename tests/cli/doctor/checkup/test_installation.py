@@ -7,7 +7,7 @@ import pytest
 from api import resources
 from api.kubernetes import crds
 from cli.doctor.checkup import facts, findings, installation
-from tests.planes import checkups
+from tests.planes.install import checkups
 
 NAME = resources.RESERVATIONS.review_name()
 

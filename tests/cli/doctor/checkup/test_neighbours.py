@@ -4,7 +4,7 @@ import pytest
 
 from api import names
 from cli.doctor.checkup import findings, neighbours
-from tests.planes import checkups
+from tests.planes.install import checkups
 
 
 @pytest.mark.parametrize(

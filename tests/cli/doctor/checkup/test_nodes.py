@@ -4,7 +4,7 @@ import pytest
 
 from api import names
 from cli.doctor.checkup import facts, findings, nodes
-from tests.planes import checkups
+from tests.planes.install import checkups
 
 NOW = checkups.NOW
 VIRTUAL = {"key": "virtual-kubelet.io/provider", "value": "cloud", "effect": "NoSchedule"}

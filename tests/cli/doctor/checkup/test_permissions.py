@@ -4,7 +4,7 @@ import pytest
 
 from api import names
 from cli.doctor.checkup import facts, permissions
-from tests.planes import grants, plain
+from tests.planes.install import grants, plain
 
 PREFIX = f"system:serviceaccount:{names.NAMESPACE}:"
 # kube-scheduler stands in the same pod and has roles of its own.

@@ -7,8 +7,10 @@ import pytest_asyncio
 
 from api import names, resources
 from process.runtime import clock as clocks
-from tests.planes import foundation, ganging, raw, restarting
-from tests.planes import teams as planes_teams
+from tests.planes import foundation, raw
+from tests.planes.gangs import ganging
+from tests.planes.processes import restarting
+from tests.planes.quota import teams as planes_teams
 
 MORE = {"plugins": ganging.PLUGINS, "nudges": {"pause_seconds": 0.1}}
 ARGUMENTS = {

@@ -1,6 +1,7 @@
 """A gang of high priority takes the place of a whole gang of low priority, and of no other."""
 
-from tests.planes import ganging, raw
+from tests.planes import raw
+from tests.planes.gangs import ganging
 
 
 async def test_a_gang_of_four_takes_the_place_of_one_of_lower_priority_as_a_whole(gangs):

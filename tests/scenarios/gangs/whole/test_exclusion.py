@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.planes.gang_variants import VARIANTS
+from tests.planes.gangs.gang_variants import VARIANTS
 
 
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)

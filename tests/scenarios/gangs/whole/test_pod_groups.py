@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.planes import ganging
+from tests.planes.gangs import ganging
 
 KIND = ganging.KIND
 

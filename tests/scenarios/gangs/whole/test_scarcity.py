@@ -1,7 +1,8 @@
 """Production and jobs share nodes: production finds room, gangs start whole or not at all."""
 
 from api import names, resources
-from tests.planes import ganging, raw
+from tests.planes import raw
+from tests.planes.gangs import ganging
 
 
 async def team(gangs, name, least, most, parent=""):

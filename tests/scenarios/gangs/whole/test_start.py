@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.planes import ganging
+from tests.planes.gangs import ganging
 
 FORMS = tuple(ganging.FORMS)
 

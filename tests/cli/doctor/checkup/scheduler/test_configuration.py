@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from api.kubernetes import scheduler_config
 from cli.doctor.checkup import facts
 from cli.doctor.checkup.scheduler import configuration
-from tests.planes import checkups
+from tests.planes.install import checkups
 
 ROOT = pathlib.Path(__file__).parents[5]
 

@@ -5,7 +5,7 @@ import yaml
 
 from api import names
 from cli.doctor.checkup import facts
-from tests.planes import checkups
+from tests.planes.install import checkups
 
 STOCK = "registry.k8s.io/kube-scheduler"
 
