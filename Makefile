@@ -88,11 +88,11 @@ e2e: $(STAMP) ## Scenarios on a real etcd, kube-apiserver, kube-scheduler (needs
 
 .PHONY: decide
 decide: $(STAMP) ## 500 pods whose node filter chooses, against the log of the real scheduler (needs what e2e needs)
-	KOORD_E2E=1 KOORD_DECIDE=$${KOORD_DECIDE:-500} $(PYTEST) --plane=real tests/e2e/test_decides.py
+	KOORD_E2E=1 KOORD_DECIDE=$${KOORD_DECIDE:-500} $(PYTEST) --plane=real tests/e2e/scheduler/test_decides.py
 
 .PHONY: soak
 soak: $(STAMP) ## Every fault in full length with the shipped times (an hour; needs what e2e needs)
-	KOORD_E2E=1 KOORD_SOAK=1 $(PYTEST) --plane=real --timeout=7200 tests/e2e/test_takeover.py tests/e2e/test_faults.py tests/e2e/test_faults_manager.py tests/e2e/test_quota_kills.py tests/e2e/test_gang_kills.py tests/e2e/test_gang_random_kills.py tests/e2e/test_migration_kills.py
+	KOORD_E2E=1 KOORD_SOAK=1 $(PYTEST) --plane=real --timeout=7200 tests/e2e/faults/test_takeover.py tests/e2e/faults/test_faults.py tests/e2e/faults/test_faults_manager.py tests/e2e/kills/test_quota_kills.py tests/e2e/kills/test_gang_kills.py tests/e2e/kills/test_gang_random_kills.py tests/e2e/kills/test_migration_kills.py
 	KOORD_SOAK=1 $(PYTEST) --timeout=3600 tests/agent/loop/test_faults_churn.py tests/agent/loop/test_faults_disk.py tests/agent/loop/test_faults_host.py
 	KOORD_SOAK=1 KOORD_NODE=1 $(PYTEST) -s tests/node/test_runtime.py tests/node/test_synchronisation.py tests/node/test_many_containers.py tests/node/test_runtime_proxy.py
 

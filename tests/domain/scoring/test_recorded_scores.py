@@ -15,7 +15,10 @@ from tests.reference import cases
 pytestmark = pytest.mark.vectors
 
 PARTS = {"intree_scores": 6, "random_scores": 3}
-"""Files and in how many parts they are compared; tests/e2e/test_scores.py can record the second."""
+"""Files and in how many parts they are compared.
+
+tests/e2e/scheduler/test_scores.py can record the second.
+"""
 CONSTANT = {profile.VOLUMES, profile.DEVICES, profile.POD_AFFINITY}
 """Zero on every node for the pods of these recordings, so that they are not computed."""
 

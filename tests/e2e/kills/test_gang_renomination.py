@@ -6,7 +6,7 @@ import aiohttp
 import pytest
 
 from api import names
-from tests.e2e import test_gang_kills as kills
+from tests.e2e.kills import test_gang_kills as kills
 from tests.planes import raw
 from tests.planes.gangs import gang_stand
 from tests.planes.stage import PATIENCE

@@ -11,7 +11,7 @@ from cli.doctor.checkup import facts, permissions
 from domain.scheduler_settings import documents as scheduler_documents
 from domain.scheduler_settings.plugin_sets import Enabled
 from tests.e2e import binaries as builds
-from tests.e2e.chart_texts import (
+from tests.e2e.install.chart_texts import (
     ALL,
     BUNDLE,
     COMBINATIONS,

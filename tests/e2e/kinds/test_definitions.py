@@ -12,7 +12,7 @@ from api import names, resources
 from api.kubernetes import crds
 from tests.planes import plugin, raw
 
-ROOT = pathlib.Path(__file__).parents[2]
+ROOT = pathlib.Path(__file__).parents[3]
 FOLDER = ROOT / "deploy" / "crds"
 MANIFESTS = ROOT / "tests" / "manifests"
 PATIENCE = 60.0

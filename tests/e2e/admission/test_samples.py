@@ -10,7 +10,7 @@ from api import names, resources
 from tests.planes import raw
 from tests.planes.admission import admitting
 
-MANIFESTS = pathlib.Path(__file__).parents[1] / "manifests"
+MANIFESTS = pathlib.Path(__file__).parents[2] / "manifests"
 CRITICAL = "system-cluster-critical"
 
 

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from agent import settings as agent_settings
-from tests.e2e.chart_texts import IMAGE, helm, of_kind, rendered
+from tests.e2e.install.chart_texts import IMAGE, helm, of_kind, rendered
 from tests.planes.install import chart, plain
 
 __all__ = ["helm"]

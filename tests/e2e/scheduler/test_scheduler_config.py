@@ -18,7 +18,7 @@ from process.runtime import clock as clocks
 from tests.planes import raw
 from tests.planes.scheduler import completed
 
-SHIPPED = pathlib.Path(__file__).parents[2] / "deploy" / "scheduler"
+SHIPPED = pathlib.Path(__file__).parents[3] / "deploy" / "scheduler"
 PATIENCE = 60.0
 KIND = {"apiVersion": scheduler_config.API_VERSION, "kind": scheduler_config.KIND}
 PACKING = {

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from api.kubernetes import crds
-from tests.e2e import test_definitions
+from tests.e2e.kinds import test_definitions
 
 installed, ours = test_definitions.installed, test_definitions.ours
 COUNTER = itertools.count()

@@ -28,7 +28,7 @@ from tests.planes.processes import accounts
 
 PATIENCE = 60.0
 NODE = "node/etc/kubernetes"
-MANIFESTS = pathlib.Path(__file__).parents[2] / "deploy" / "manifests" / "in-place"
+MANIFESTS = pathlib.Path(__file__).parents[3] / "deploy" / "manifests" / "in-place"
 LEASE = resources.LEASES.path("kube-system", "kube-scheduler")
 
 
