@@ -54,7 +54,7 @@ explore: $(STAMP) ## The property tests with new random examples, 1,000 each; ma
 
 .PHONY: fuzz
 fuzz: $(STAMP) ## 100,000 generated reviews, settings and objects of our kinds; KOORD_FUZZ=N sends N
-	KOORD_FUZZ=$${KOORD_FUZZ:-100000} $(PYTEST) -n 2 --dist worksteal --durations=0 tests/webhook/test_fuzz.py tests/manager/test_hostile_objects.py tests/agent/test_hostile_objects.py tests/extender/test_hostile.py tests/cli/test_hostile.py
+	KOORD_FUZZ=$${KOORD_FUZZ:-100000} $(PYTEST) -n 2 --dist worksteal --durations=0 tests/webhook/hostile/test_fuzz.py tests/manager/test_hostile_objects.py tests/agent/test_hostile_objects.py tests/extender/test_hostile.py tests/cli/test_hostile.py
 
 .PHONY: preview
 preview: $(STAMP) ## 1,000 random clusters: what koord simulate quota says against what happens; KOORD_PREVIEW=N

@@ -8,7 +8,7 @@ from api import names
 from api.koordinator import colocation
 from domain.pods import namespace_limits, required_labels
 from tests import builders
-from tests.webhook.reviewed_pods import PICTURE, asking, mutated, refused
+from tests.webhook.pods.reviewed_pods import PICTURE, asking, mutated, refused
 from webhook import gates, pods, review
 
 BATCH = colocation.read_profile(

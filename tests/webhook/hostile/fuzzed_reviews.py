@@ -17,7 +17,7 @@ from webhook import registry
 
 CASES = int(os.environ.get("KOORD_FUZZ", "1000"))
 SHARES = {"objects": 0.6, "profiles": 0.15, "settings": 0.07, "scheduler": 0.03, "texts": 0.15}
-MANIFESTS = pathlib.Path(__file__).parent.parent / "manifests"
+MANIFESTS = pathlib.Path(__file__).parent.parent.parent / "manifests"
 
 
 def share(name):

@@ -21,7 +21,7 @@ from api.wire import base
 from process.configuration import switches
 from process.runtime import metrics
 from tests.planes.admission import admissions
-from tests.webhook.fuzzed_reviews import (
+from tests.webhook.hostile.fuzzed_reviews import (
     CASES,
     CONFIG,
     JUNK,
@@ -36,7 +36,7 @@ from tests.webhook.fuzzed_reviews import (
     questions,
     share,
 )
-from tests.webhook.fuzzed_webhook import MOST_MEBIBYTES, PICTURE, Served, check
+from tests.webhook.hostile.fuzzed_webhook import MOST_MEBIBYTES, PICTURE, Served, check
 from webhook import conversion, handlers
 
 pytestmark = pytest.mark.timeout(max(120, int(os.environ.get("KOORD_FUZZ", "0")) // 10))

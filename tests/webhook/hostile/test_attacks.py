@@ -22,14 +22,14 @@ from simulator.processes import children
 from tests import patience
 from tests.planes.processes import forking
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 API_SERVER, ATTACKER, MANAGER = "127.0.0.1", "127.0.0.2", "127.0.0.3"
 BLOCKS = {"callerBlocks": [f"{API_SERVER}/32"]}
 SECONDS = 1.0
 BODY = 7 << 20
 FEW = 128
 # The webhook's modules take most of a second to import: once, and not for each test.
-FORKING = forking.Server("tests.webhook.besieged")
+FORKING = forking.Server("tests.webhook.hostile.besieged")
 pytestmark = pytest.mark.timeout(120)
 
 
@@ -140,7 +140,7 @@ async def besieged(folder: Path, **changes: object) -> AsyncIterator[Webhook]:
     listening = await asyncio.start_unix_server(lambda *both: talking.put_nowait(both), talk)
     # Not waited for, since that may take until what it accepted is closed.
     with contextlib.closing(listening):
-        command = ["tests.webhook.besieged", str(folder), json.dumps(changes)]
+        command = ["tests.webhook.hostile.besieged", str(folder), json.dumps(changes)]
         process = FORKING.start("besieged", command, folder, talk)
         answers, questions = await asyncio.wait_for(talking.get(), patience.SECONDS)
     writers: list[asyncio.StreamWriter] = [questions]

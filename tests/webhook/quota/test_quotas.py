@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from api import names, resources
 from domain.quota.tree import quota_trees
-from tests.webhook import test_quota_vectors as vectors
+from tests.webhook.quota import test_quota_vectors as vectors
 from webhook import gates, quotas, registry, review
 
 WEIGHT, PARENT = names.ANNOTATION_QUOTA_WEIGHT, names.LABEL_QUOTA_PARENT

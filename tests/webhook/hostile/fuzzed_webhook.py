@@ -18,7 +18,7 @@ from process.configuration import switches
 from process.http import fast_path, server
 from process.runtime import metrics
 from tests.planes.admission import admissions
-from tests.webhook.fuzzed_reviews import CONFIG
+from tests.webhook.hostile.fuzzed_reviews import CONFIG
 from webhook import conversion, gates, handlers, review
 from webhook import settings as webhook_settings
 

@@ -4,7 +4,7 @@ import pytest
 
 from api import names
 from tests import builders
-from tests.webhook.reviewed_pods import PICTURE, asking, mutated, refused
+from tests.webhook.pods.reviewed_pods import PICTURE, asking, mutated, refused
 from webhook import gates, pods
 
 PINNED = [
