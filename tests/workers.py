@@ -30,8 +30,8 @@ LONGEST = (
     "tests/scenarios/quota/test_reported_pods.py",
     "tests/scenarios/migration/test_moves.py",
     "tests/scenarios/gangs/whole/test_start.py",
-    "tests/scenarios/test_quota_preemption.py",
-    "tests/scenarios/test_extender_answers.py",
+    "tests/scenarios/quota/test_quota_preemption.py",
+    "tests/scenarios/scheduler/test_extender_answers.py",
 )
 # So many processes begin at the other end for each one that begins with tests that wait.
 COMPUTING = 2

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from extender.framework import protocols
-from tests.scenarios import test_sample_plugin
+from tests.scenarios.extender import test_sample_plugin
 
 ROOT = pathlib.Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "write-a-plugin.md").read_text(encoding="utf-8")

@@ -11,7 +11,12 @@ from process.runtime import clock as clocks
 from tests.planes import foundation, raw
 from tests.planes.processes import restarting
 from tests.scenarios.preemption import foreseen
-from tests.scenarios.test_reservation_placing import PATIENCE, SCHEDULERS, Placing, unregistered
+from tests.scenarios.reservations.test_reservation_placing import (
+    PATIENCE,
+    SCHEDULERS,
+    Placing,
+    unregistered,
+)
 
 CONFIGURATION = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",

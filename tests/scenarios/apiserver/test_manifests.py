@@ -8,7 +8,7 @@ import pytest_asyncio
 from tests.planes import definitions, raw
 from tests.planes.install import manifests
 
-ROOT = pathlib.Path(__file__).parent.parent.parent
+ROOT = pathlib.Path(__file__).parent.parent.parent.parent
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 MANIFESTS = sorted((ROOT / "tests" / "manifests").glob("*.yaml"))
 CRDS = sorted((ROOT / "deploy" / "crds").glob("*.yaml"))

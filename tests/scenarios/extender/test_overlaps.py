@@ -27,7 +27,7 @@ from tests.planes import raw
 from tests.planes.processes import gate, restarting
 
 NAME = slots.NAME
-CRDS = pathlib.Path(__file__).parents[2] / "deploy" / "crds"
+CRDS = pathlib.Path(__file__).parents[3] / "deploy" / "crds"
 
 
 @dataclasses.dataclass
