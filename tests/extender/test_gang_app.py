@@ -6,7 +6,8 @@ import json
 import pytest
 
 from api import names
-from tests.extender import gang_cluster, running_extender
+from tests.extender import running_extender
+from tests.extender.clusters import gang_cluster
 from tests.extender.gangs import gang_stage
 
 START = gang_cluster.NOW

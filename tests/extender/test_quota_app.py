@@ -9,7 +9,8 @@ import pytest
 from api import names, resources
 from extender import app, settings
 from process.runtime import clock
-from tests.extender import quota_cluster, running_extender
+from tests.extender import running_extender
+from tests.extender.clusters import quota_cluster
 
 START = quota_cluster.NOW
 PLAIN = f"elasticquotas.{resources.GROUP_SIGS}"

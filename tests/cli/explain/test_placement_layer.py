@@ -8,7 +8,7 @@ from api import names
 from cli.explain import stories
 from cli.explain.pod import pod_facts, pod_story
 from tests import builders
-from tests.extender import device_cluster, numa_cluster
+from tests.extender.clusters import device_cluster, numa_cluster
 
 NUMA = {
     "cpuset": "2-3,10-11", "numaNodes": "0 (cpu 4, memory 1Gi)", "policy": "SingleNUMANode",

@@ -8,7 +8,7 @@ from cli.snapshot import projection
 from tests import builders
 from tests.cli.commands.test_get import SHORT, a_quota
 from tests.cli.reservations.test_reservations import a_reservation
-from tests.extender import device_cluster, numa_cluster
+from tests.extender.clusters import device_cluster, numa_cluster
 
 NOW = "2026-07-01T12:00:00Z"
 WANTED = "default/wanted"

@@ -11,7 +11,7 @@ from cli.snapshot import projection, renaming
 from domain.devices import inventory
 from domain.numa import node_topology
 from tests.cli.placement import clusters
-from tests.extender import device_cluster
+from tests.extender.clusters import device_cluster
 
 WORDS = ("acme", "rocket", "berlin")
 

@@ -12,7 +12,7 @@ from descheduler.placement import fork_targets
 from domain.devices import inventory
 from extender.state import deltas
 from tests.descheduler.placement import moving_cluster
-from tests.extender import device_cluster
+from tests.extender.clusters import device_cluster
 from tests.extender.conftest import NOW
 
 TAINT = {"key": "dedicated", "value": "db", "effect": "NoSchedule"}

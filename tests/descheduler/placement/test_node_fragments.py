@@ -11,7 +11,7 @@ from descheduler.placement import node_fragments
 from domain.devices import dynamic_resources
 from domain.numa import node_topology
 from extender.state import claims, deltas
-from tests.extender import device_cluster, numa_cluster
+from tests.extender.clusters import device_cluster, numa_cluster
 
 SHARED = {"koordinator.sh/gpu-core": "30", "koordinator.sh/gpu-memory-ratio": "60"}
 

@@ -20,7 +20,7 @@ from process.runtime import supervise
 from simulator.apiserver import apiserver
 from tests import loopback, patience
 from tests.descheduler import builders
-from tests.extender import device_cluster
+from tests.extender.clusters import device_cluster
 from tests.planes import definitions
 
 KINDS = {"NodeMetric", "NodeResourceTopology", "Device", "ElasticQuota", "Reservation", "PodGroup"}

@@ -9,7 +9,7 @@ from api.koordinator import devices
 from domain.devices import inventory, pod_devices
 from domain.devices.allocation import allocator, candidates, kept_devices
 from tests import processor_time
-from tests.extender import device_cluster
+from tests.extender.clusters import device_cluster
 
 H100 = {names.LABEL_GPU_MODEL: "H100"}
 JOINT = {names.ANNOTATION_DEVICE_JOINT: '{"deviceTypes":["gpu","rdma"],"requiredScope":"SamePCIe"}'}

@@ -11,7 +11,7 @@ from api import names
 from api.kubernetes import core
 from domain.devices import pod_holdings
 from tests import builders
-from tests.extender.device_cluster import DeviceCluster
+from tests.extender.clusters.device_cluster import DeviceCluster
 
 HALF = {"minor": 0, "resources": {names.GPU_CORE: "50", names.GPU_MEMORY_RATIO: "50"}}
 

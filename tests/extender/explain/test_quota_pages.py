@@ -10,7 +10,7 @@ from extender.framework import assembly, verdicts, views
 from extender.verbs import request_codec, verbs
 from process.configuration import switches
 from process.runtime import clock
-from tests.extender import quota_cluster
+from tests.extender.clusters import quota_cluster
 
 NOW = quota_cluster.NOW
 V1 = "/apis/v1/plugins/ElasticQuota/quotas"

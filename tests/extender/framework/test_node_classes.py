@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from api import names
 from extender.framework import cycle, verdicts, views
 from extender.framework.nodes import node_classes, numa, row_memo
-from tests.extender.device_cluster import DeviceCluster, device, gpu, rdma
-from tests.extender.numa_cluster import NumaCluster, topology
+from tests.extender.clusters.device_cluster import DeviceCluster, device, gpu, rdma
+from tests.extender.clusters.numa_cluster import NumaCluster, topology
 
 ALIGNED = {"numaTopologyPolicy": "SingleNUMANode"}
 LATER = row_memo.LATER

@@ -3,7 +3,7 @@
 import pytest
 
 from extender.framework import nominations
-from tests.extender.reservation_cluster import ReservationCluster
+from tests.extender.clusters.reservation_cluster import ReservationCluster
 
 CASES = {
     "fits beside it": ("2", 0, "other", ""),

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from extender.framework import views
 from extender.framework.nodes import row_memo
-from tests.extender import numa_cluster
-from tests.extender.numa_cluster import topology
+from tests.extender.clusters import numa_cluster
+from tests.extender.clusters.numa_cluster import topology
 
 ALIGNED = {"numaTopologyPolicy": "SingleNUMANode"}
 

@@ -10,8 +10,8 @@ from extender.framework import verdicts
 from extender.framework.eviction import preemption
 from extender.framework.nodes import hints
 from extender.state import allocations, claims, deltas
+from tests.extender.clusters.slots_cluster import NOW, SlotsCluster
 from tests.extender.sample_plugin import allocation, plugin, tracker
-from tests.extender.slots_cluster import NOW, SlotsCluster
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from extender.verbs import bind
 from kube.informers import store
 from process.configuration import switches
 from process.runtime import metrics
-from tests.extender import slots
+from tests.extender.clusters import slots
 from tests.extender.gangs import gang_server
 
 CODECS = (slots.Slots(),)

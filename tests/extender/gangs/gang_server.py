@@ -5,7 +5,7 @@ import json
 
 from api import names
 from kube.client import errors
-from tests.extender import faulty_server
+from tests.extender.histories import faulty_server
 
 WRITES = ("lost", "unanswered", "late", "refused", "unsent", "broken")
 """What may become of a write; all but the first two concern Bindings alone."""

@@ -6,7 +6,7 @@ from hypothesis import stateful
 from hypothesis import strategies as st
 
 from api import names
-from tests.extender import slots
+from tests.extender.clusters import slots
 from tests.extender.gangs import gang_life, gang_server
 
 GANGS = ("a", "b", "c")

@@ -6,7 +6,7 @@ import pytest
 from extender.framework import pipeline
 from extender.gangs import holding
 from extender.gangs.planning import changed_nodes, planner
-from tests.extender import quota_cluster
+from tests.extender.clusters import quota_cluster
 from tests.extender.conftest import NOW
 from tests.extender.gangs import gang_cluster
 

@@ -13,7 +13,7 @@ from hypothesis import stateful
 from hypothesis import strategies as st
 
 from process.runtime import clock as clocks
-from tests.extender import slots
+from tests.extender.clusters import slots
 from tests.extender.gangs import gang_life, gang_server, gang_teams
 from tests.extender.gangs.gang_teams import FORMS, GANGS, POLICIES
 

@@ -12,7 +12,7 @@ from extender.framework import pipeline, verdicts
 from extender.gangs.planning import planner
 from extender.state import allocations, deltas
 from tests import processor_time
-from tests.extender import device_cluster, quota_cluster
+from tests.extender.clusters import device_cluster, quota_cluster
 from tests.extender.gangs import gang_cluster
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

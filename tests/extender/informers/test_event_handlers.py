@@ -11,7 +11,7 @@ from extender.state import records
 from kube.informers import store
 from process.configuration import switches
 from process.runtime import clock
-from tests.extender import slots
+from tests.extender.clusters import slots
 
 
 @pytest.mark.parametrize(("text", "told"), [("1", 0), ("much", 1)])

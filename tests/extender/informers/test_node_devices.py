@@ -7,8 +7,8 @@ from api.koordinator import devices
 from domain.devices import inventory
 from extender.informers.nodes import node_devices
 from extender.state import deltas
-from tests.extender import node_feeding
-from tests.extender.device_cluster import DeviceCluster, device, gpu
+from tests.extender.clusters import node_feeding
+from tests.extender.clusters.device_cluster import DeviceCluster, device, gpu
 
 WRITTEN = {"apiVersion": "scheduling.koordinator.sh/v1alpha1", "kind": "Device"}
 

@@ -5,7 +5,7 @@ import pytest
 from domain.numa import node_topology
 from extender.informers.nodes import node_topologies
 from extender.state import deltas
-from tests.extender import node_feeding, numa_cluster
+from tests.extender.clusters import node_feeding, numa_cluster
 
 CPU_TOPOLOGY = "node.koordinator.sh/cpu-topology"
 SYSTEM = "node.koordinator.sh/system-qos-resource"

@@ -11,7 +11,7 @@ from api.wire import base
 from extender.informers import reservations
 from extender.state.reservations import reservation_claims
 from kube.informers import store
-from tests.extender import reservation_cluster
+from tests.extender.clusters import reservation_cluster
 
 OWNER = {"namespace": "default", "name": "p", "uid": "uid-p"}
 

@@ -13,7 +13,7 @@ from kube.client import errors
 from kube.informers import store
 from process.configuration import switches
 from process.runtime import metrics
-from tests.extender import reservation_cluster, slots
+from tests.extender.clusters import reservation_cluster, slots
 
 EARLY, LATE = "2026-07-01T12:00:00Z", "2026-07-01T12:00:05Z"
 WANTED = records.PodRequirements((), (), qos.Band.PROD)

@@ -12,7 +12,7 @@ from domain.reservations import model
 from extender.overlap import detector
 from extender.state import claims, records
 from extender.state.reservations import reservation_claims
-from tests.extender import slots
+from tests.extender.clusters import slots
 
 CODECS = (slots.Slots(),)
 WANTED = records.PodRequirements((), (), qos.Band.PROD)

@@ -14,7 +14,7 @@ from extender.framework.eviction import budgets, preemption
 from extender.plugins.elastic_quota import elastic_quota
 from extender.preemption import planner
 from extender.state import claims, cluster_state, deltas, ledger, records
-from tests.extender import device_cluster, numa_cluster, quota_cluster
+from tests.extender.clusters import device_cluster, numa_cluster, quota_cluster
 
 NOW = 1782907200.0
 TOPOLOGY = node_topology.read(numa_cluster.topology(cores=2))

@@ -7,8 +7,8 @@ from extender.framework import claim_index
 from extender.framework.eviction import budgets, preemption
 from extender.preemption import planner
 from extender.state import claims, deltas
+from tests.extender.clusters.slots_cluster import NOW, SlotsCluster
 from tests.extender.sample_plugin import allocation
-from tests.extender.slots_cluster import NOW, SlotsCluster
 
 PROTECTED = (("quota.scheduling.koordinator.sh/preemptible", "false"),)
 

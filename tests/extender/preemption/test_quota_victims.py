@@ -12,7 +12,7 @@ from extender.framework.eviction import victims as framework
 from extender.plugins.elastic_quota import victims
 from extender.preemption import planner
 from tests import processor_time
-from tests.extender import quota_cluster
+from tests.extender.clusters import quota_cluster
 
 NOW = quota_cluster.NOW
 

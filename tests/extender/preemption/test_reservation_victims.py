@@ -12,8 +12,8 @@ from domain.cpus import cpulists
 from extender.framework import claim_index, views
 from extender.framework.eviction import budgets, preemption, trial
 from extender.preemption import planner, proposed_victims
-from tests.extender.numa_cluster import topology
-from tests.extender.reservation_cluster import NOW, ReservationCluster
+from tests.extender.clusters.numa_cluster import topology
+from tests.extender.clusters.reservation_cluster import NOW, ReservationCluster
 
 PREEMPTING = {"Reservation": job.ReservationArgs(enablePreemption=True)}
 MINE, OTHER = {"app": "mine"}, {"app": "other"}

@@ -10,7 +10,7 @@ from extender.settings import NudgeSettings
 from kube.client import errors
 from kube.informers import store
 from process.runtime import clock, metrics, supervise
-from tests.extender import quota_cluster
+from tests.extender.clusters import quota_cluster
 
 NOW = quota_cluster.NOW
 

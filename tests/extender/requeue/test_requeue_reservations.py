@@ -18,7 +18,7 @@ from kube.client import errors
 from kube.informers import store
 from process.configuration import switches
 from process.runtime import clock, metrics, supervise
-from tests.extender import reservation_cluster
+from tests.extender.clusters import reservation_cluster
 
 NOW = reservation_cluster.NOW
 AFFINITY_KEY = names.ANNOTATION_RESERVATION_AFFINITY

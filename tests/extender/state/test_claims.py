@@ -15,7 +15,7 @@ from extender.state import (
     records,
     status_nominations,
 )
-from tests.extender import slots
+from tests.extender.clusters import slots
 
 NODES = ("n1", "n2")
 

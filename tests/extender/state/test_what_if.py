@@ -1,7 +1,7 @@
 """A what-if of some nodes shows them as they are given, and of the cluster all of it."""
 
 from extender.state import records
-from tests.extender import slots_cluster
+from tests.extender.clusters import slots_cluster
 from tests.extender.sample_plugin import tracker
 
 NAME = tracker.Tracker.name

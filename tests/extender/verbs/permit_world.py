@@ -11,7 +11,7 @@ from kube.client import errors
 from kube.informers import store
 from process.configuration import switches
 from process.runtime import clock
-from tests.extender import slots
+from tests.extender.clusters import slots
 
 CODEC = slots.Slots()
 WANTED = {slots.RESOURCE: "1"}

@@ -7,7 +7,7 @@ import pytest
 
 from api import names
 from extender.state import deltas
-from tests.extender import slots
+from tests.extender.clusters import slots
 
 
 async def test_what_plug_ins_granted_is_counted_at_once_and_written_with_the_node(world):

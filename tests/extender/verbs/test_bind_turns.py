@@ -9,7 +9,7 @@ from domain.usage import load
 from extender.framework import verdicts
 from extender.state import deltas, gang_facts
 from tests import patience
-from tests.extender import slots
+from tests.extender.clusters import slots
 
 
 class _Together:

@@ -22,7 +22,7 @@ from kube.informers import informer_set, reflector, store
 from process.configuration import switches
 from process.runtime import clock as clocks
 from process.runtime import metrics, supervise
-from tests.extender import slots
+from tests.extender.clusters import slots
 from tests.planes import raw
 from tests.planes.processes import gate, restarting
 

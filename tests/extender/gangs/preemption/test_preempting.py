@@ -5,7 +5,7 @@ import json
 import pytest
 
 from api import names, resources
-from tests.extender import quota_cluster
+from tests.extender.clusters import quota_cluster
 from tests.extender.conftest import NOW, Make
 from tests.extender.gangs import gang_stage
 from tests.extender.gangs.preemption.preempting_stage import EvictingServer, kept

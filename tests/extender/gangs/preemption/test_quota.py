@@ -4,8 +4,8 @@ import pytest
 
 from extender.gangs.planning import planner
 from extender.gangs.preemption import candidates, search
-from tests.extender import quota_cluster
-from tests.extender.quota_cluster import NOW
+from tests.extender.clusters import quota_cluster
+from tests.extender.clusters.quota_cluster import NOW
 
 
 class Teams(quota_cluster.QuotaCluster):

@@ -6,8 +6,8 @@ import pytest
 
 from api import names
 from extender.framework import verdicts, views
-from tests.extender import gang_cluster
-from tests.extender.gang_cluster import NOW
+from tests.extender.clusters import gang_cluster
+from tests.extender.clusters.gang_cluster import NOW
 
 NODES = ("n1", "n2", "n3")
 NO_PLAN = "gang has no plan yet"

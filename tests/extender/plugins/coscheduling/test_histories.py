@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from extender.state import deltas
 from tests.domain.topology import networks
-from tests.extender import gang_cluster
+from tests.extender.clusters import gang_cluster
 
 NAMES = ("a", "b", "c", "d", "e")
 STEPS = st.tuples(

@@ -8,7 +8,7 @@ import pytest
 from domain import persistent
 from extender.plugins.coscheduling import selected_pods
 from tests.domain.topology import networks
-from tests.extender import gang_cluster
+from tests.extender.clusters import gang_cluster
 
 BLOCKS = {"a1": "s1b1", "a2": "s1b1", "b1": "s1b2", "c1": "s2b3"}
 NODES = tuple(BLOCKS)

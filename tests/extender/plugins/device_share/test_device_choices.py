@@ -9,8 +9,8 @@ from api import names
 from domain.devices import inventory
 from extender.framework import views
 from extender.plugins.device_share import allocation, choices
-from tests.extender import device_cluster
-from tests.extender.device_cluster import NAME, DeviceCluster, device, eight, gpu
+from tests.extender.clusters import device_cluster
+from tests.extender.clusters.device_cluster import NAME, DeviceCluster, device, eight, gpu
 
 WANTED = {
     "a share": {names.GPU: "30"},

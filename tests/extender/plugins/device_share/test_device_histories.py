@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from api import names
 from extender.state import claims, deltas
-from tests.extender import device_cluster
-from tests.extender.device_cluster import NAME, DeviceCluster, device, gpu, rdma
+from tests.extender.clusters import device_cluster
+from tests.extender.clusters.device_cluster import NAME, DeviceCluster, device, gpu, rdma
 
 JOINT = {names.ANNOTATION_DEVICE_JOINT: '{"deviceTypes":["gpu","rdma"]}'}
 WANTED = (

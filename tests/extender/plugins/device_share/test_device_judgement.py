@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from api import names
 from extender.framework import views
 from extender.plugins.device_share import judgement
-from tests.extender import device_cluster
-from tests.extender.device_cluster import NAME, NOW, DeviceCluster, device, gpu, rdma
+from tests.extender.clusters import device_cluster
+from tests.extender.clusters.device_cluster import NAME, NOW, DeviceCluster, device, gpu, rdma
 
 HINT = {names.ANNOTATION_DEVICE_HINT: '{"gpu":{"selector":{"matchLabels":{"model":"H"}}}}'}
 WANTED = {

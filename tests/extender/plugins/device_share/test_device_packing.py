@@ -4,8 +4,8 @@ import pytest
 
 from api import names
 from extender.framework import views
-from tests.extender import device_cluster
-from tests.extender.device_cluster import DeviceCluster, deltas, device, gpu
+from tests.extender.clusters import device_cluster
+from tests.extender.clusters.device_cluster import DeviceCluster, deltas, device, gpu
 
 WHOLE, SHARE = {names.NVIDIA_GPU: "1"}, {names.GPU: "30"}
 SELECTOR = '{"gpu":{"selector":{"matchLabels":{"node.koordinator.sh/gpu-model":"A100"}}}}'

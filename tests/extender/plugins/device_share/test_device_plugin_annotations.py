@@ -10,8 +10,8 @@ from extender.state import ledger
 from extender.verbs import pod_truth, reserving
 from process.configuration import switches
 from process.runtime import clock
-from tests.extender import device_cluster
-from tests.extender.device_cluster import DeviceCluster, device, gpu
+from tests.extender.clusters import device_cluster
+from tests.extender.clusters.device_cluster import DeviceCluster, device, gpu
 
 NOW = 1_700_000_000.5
 HALF = {names.GPU_CORE: "50", names.GPU_MEMORY_RATIO: "50"}

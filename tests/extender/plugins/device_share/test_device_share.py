@@ -10,8 +10,8 @@ from extender.framework import pipeline, views
 from extender.framework.eviction import preemption
 from extender.framework.nodes import hints
 from extender.state import claims, deltas
-from tests.extender import device_cluster
-from tests.extender.device_cluster import NAME, DeviceCluster, device, eight, gpu, rdma
+from tests.extender.clusters import device_cluster
+from tests.extender.clusters.device_cluster import NAME, DeviceCluster, device, eight, gpu, rdma
 
 HALF, WHOLE = {names.GPU: "50"}, {names.NVIDIA_GPU: "1"}
 SEED = {

@@ -7,7 +7,7 @@ from api.kubernetes import core
 from extender.informers.configuration import gpu_templates as informer
 from extender.state import deltas
 from kube.informers import store
-from tests.extender.device_cluster import DeviceCluster, device
+from tests.extender.clusters.device_cluster import DeviceCluster, device
 
 TEXT = """
 huawei-Ascend-910B4:

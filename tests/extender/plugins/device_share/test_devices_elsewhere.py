@@ -13,7 +13,7 @@ from extender.plugins.device_share import allocation, diagnosis
 from extender.state import deltas, ledger
 from kube.informers import store
 from tests.domain.devices.test_dynamic_resources import a_slice, given
-from tests.extender.device_cluster import DeviceCluster, device, eight, gpu
+from tests.extender.clusters.device_cluster import DeviceCluster, device, eight, gpu
 
 WHOLE, HALF = {names.NVIDIA_GPU: "1"}, {names.GPU: "50"}
 

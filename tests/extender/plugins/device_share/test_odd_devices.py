@@ -6,7 +6,7 @@ import pytest
 
 from api import names
 from tests import processor_time
-from tests.extender.device_cluster import NAME, DeviceCluster, device, gpu
+from tests.extender.clusters.device_cluster import NAME, DeviceCluster, device, gpu
 
 TWO = {names.NVIDIA_GPU: "2"}
 

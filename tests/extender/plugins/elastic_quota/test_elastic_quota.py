@@ -5,7 +5,7 @@ import pytest
 from api import names
 from domain.quota import model
 from extender.framework import views
-from tests.extender import quota_cluster
+from tests.extender.clusters import quota_cluster
 
 ROOT, DEFAULT = names.ROOT_QUOTA, names.DEFAULT_QUOTA
 

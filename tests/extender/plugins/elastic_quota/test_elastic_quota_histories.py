@@ -15,7 +15,7 @@ from kube.client import errors
 from kube.informers import store
 from process.configuration import switches
 from process.runtime import clock
-from tests.extender import quota_cluster
+from tests.extender.clusters import quota_cluster
 
 NODES = ("n1", "n2", "n3")
 QUOTAS = ("a", "b", "c")

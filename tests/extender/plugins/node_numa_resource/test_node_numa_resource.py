@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from extender.framework import protocols, views
 from extender.state import claims, deltas
 from tests import processor_time
-from tests.extender import numa_cluster
-from tests.extender.numa_cluster import SPEC, STATUS, topology
+from tests.extender.clusters import numa_cluster
+from tests.extender.clusters.numa_cluster import SPEC, STATUS, topology
 
 
 @pytest.fixture

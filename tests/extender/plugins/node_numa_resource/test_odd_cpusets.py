@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tests.extender import numa_cluster
-from tests.extender.numa_cluster import NAME, STATUS, topology
+from tests.extender.clusters import numa_cluster
+from tests.extender.clusters.numa_cluster import NAME, STATUS, topology
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 
 from extender.framework import views
 from extender.plugins.reservation import concerned, tracker
-from tests.extender import reservation_cluster
+from tests.extender.clusters import reservation_cluster
 
 THEIRS = [{"labelSelector": {"matchLabels": {"app": "theirs"}}}]
 

@@ -6,7 +6,7 @@ import pytest
 
 from api import names
 from domain.reservations import operating
-from tests.extender import reservation_cluster
+from tests.extender.clusters import reservation_cluster
 
 MINE = [{"labelSelector": {"matchLabels": {"app": "mine"}}}]
 INSUFFICIENT = "Insufficient cpu by node"

@@ -3,7 +3,7 @@
 import pytest
 
 from api import names
-from tests.extender import reservation_cluster
+from tests.extender.clusters import reservation_cluster
 
 AFFINITY = names.ANNOTATION_RESERVATION_AFFINITY
 RESTRICTED = {"allocatePolicy": "Restricted"}

@@ -6,7 +6,7 @@ import pytest
 
 from api import names
 from domain.cpus import cpulists
-from tests.extender import device_cluster, numa_cluster, reservation_cluster
+from tests.extender.clusters import device_cluster, numa_cluster, reservation_cluster
 
 AFFINITY = names.ANNOTATION_RESERVATION_AFFINITY
 RESTRICTED = {"allocatePolicy": "Restricted"}

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from extender.framework import views
 from extender.plugins.reservation import judgement, tracker, vacancies
-from tests.extender import reservation_cluster
+from tests.extender.clusters import reservation_cluster
 
 RESTRICTED_OPTIONS = "scheduling.koordinator.sh/reservation-restricted-options"
 NODES = ("n1", "n2", "n3")

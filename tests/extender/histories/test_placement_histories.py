@@ -7,7 +7,7 @@ import pytest
 
 from api import names
 from api.kubernetes import extender as wire
-from tests.extender import histories, placement_kit
+from tests.extender.histories import histories, placement_kit
 
 STEPS = int(os.environ.get("KOORD_HISTORY_STEPS", "400"))
 SEEDS = 2

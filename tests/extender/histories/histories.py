@@ -20,7 +20,8 @@ from extender.verbs import bind
 from kube.informers import store
 from process.configuration import switches
 from process.runtime import clock as clocks
-from tests.extender import faulty_server, quota_cluster, slots
+from tests.extender.clusters import quota_cluster, slots
+from tests.extender.histories import faulty_server
 
 NODES = ("n1", "n2")
 PODS = ("a", "b", "c", "d", "e")

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from tests.extender import histories
+from tests.extender.histories import histories
 
 STEPS = int(os.environ.get("KOORD_HISTORY_STEPS", "2000"))
 SEEDS = 4

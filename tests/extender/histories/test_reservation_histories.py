@@ -17,8 +17,8 @@ from extender.overlap import detector
 from extender.plugins.reservation import tracker
 from extender.state import allocations, claims, invariants
 from extender.state.reservations import reservation_claims
-from tests.extender import reservation_cluster
-from tests.extender.reservation_cluster import NOW
+from tests.extender.clusters import reservation_cluster
+from tests.extender.clusters.reservation_cluster import NOW
 
 NODES = ("n1", "n2")
 CPU = 10

@@ -12,7 +12,8 @@ from domain.numa import node_topology
 from extender import registry
 from extender.framework import assembly, pipeline, views
 from extender.state import deltas, records
-from tests.extender import device_cluster, histories, numa_cluster
+from tests.extender.clusters import device_cluster, numa_cluster
+from tests.extender.histories import histories
 
 JOINT = {names.ANNOTATION_DEVICE_JOINT: '{"deviceTypes":["gpu","rdma"]}'}
 FUNCTION = {names.ANNOTATION_DEVICE_HINT: '{"rdma":{"vfSelector":{}}}'}
