@@ -94,7 +94,7 @@ decide: $(STAMP) ## 500 pods whose node filter chooses, against the log of the r
 soak: $(STAMP) ## Every fault in full length with the shipped times (an hour; needs what e2e needs)
 	KOORD_E2E=1 KOORD_SOAK=1 $(PYTEST) --plane=real --timeout=7200 tests/e2e/faults/test_takeover.py tests/e2e/faults/test_faults.py tests/e2e/faults/test_faults_manager.py tests/e2e/kills/test_quota_kills.py tests/e2e/kills/test_gang_kills.py tests/e2e/kills/test_gang_random_kills.py tests/e2e/kills/test_migration_kills.py
 	KOORD_SOAK=1 $(PYTEST) --timeout=3600 tests/agent/loop/test_faults_churn.py tests/agent/loop/test_faults_disk.py tests/agent/loop/test_faults_host.py
-	KOORD_SOAK=1 KOORD_NODE=1 $(PYTEST) -s tests/node/test_runtime.py tests/node/test_synchronisation.py tests/node/test_many_containers.py tests/node/test_runtime_proxy.py
+	KOORD_SOAK=1 KOORD_NODE=1 $(PYTEST) -s tests/node/runtime/test_runtime.py tests/node/runtime/test_synchronisation.py tests/node/runtime/test_many_containers.py tests/node/runtime/test_runtime_proxy.py
 
 .PHONY: e2e-all
 e2e-all: $(STAMP) ## The same on every supported release, one after another, with a count for each

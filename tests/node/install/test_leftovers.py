@@ -9,7 +9,7 @@ import sys
 from tests.planes import raw
 from tests.planes.node import node_groups
 
-ROOT = pathlib.Path(__file__).parents[2]
+ROOT = pathlib.Path(__file__).parents[3]
 SOURCE = """
 import asyncio, pathlib, sys
 from tests.planes import node, node_programs
