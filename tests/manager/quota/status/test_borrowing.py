@@ -12,7 +12,7 @@ from manager.quota import objects
 from manager.quota.status import borrowing, status_controller
 from process.runtime import supervise
 from tests.manager.quota.conftest import Cluster, a_quota
-from tests.manager.quota.running_status import Running
+from tests.manager.quota.status.running_status import Running
 
 HALF = 24 * 3600.0
 PERIOD = decay.period(HALF)

@@ -6,7 +6,7 @@ import pytest
 from domain.quota.waiting import line
 from tests import processor_time
 from tests.domain.quota.forests import a_quota
-from tests.domain.quota.lines import (
+from tests.domain.quota.waiting.lines import (
     BOUND,
     OPENED,
     A,

@@ -3,7 +3,7 @@
 import pytest
 
 from domain.quota.simulation import fit, in_tree
-from tests.domain.quota.test_what_if import a_node, pod
+from tests.domain.quota.simulation.test_what_if import a_node, pod
 
 
 def proposed(nodes, pods, cpu, *, priority=10, protected=()):

@@ -12,7 +12,7 @@ from manager.quota import objects
 from manager.quota.status import status_controller
 from process.runtime import supervise
 from tests.manager.quota.conftest import Cluster, a_quota
-from tests.manager.quota.running_status import QUOTAS, Running
+from tests.manager.quota.status.running_status import QUOTAS, Running
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from hypothesis import strategies as some
 from domain.quota import model
 from domain.quota.waiting import line
 from tests.domain.quota.forests import a_forest, a_quota
-from tests.domain.quota.lines import (
+from tests.domain.quota.waiting.lines import (
     BOUND,
     GATED,
     OPENED,

@@ -8,7 +8,7 @@ from manager import settings
 from manager.quota.status import status_plan
 from tests import builders
 from tests.manager.quota.conftest import a_quota
-from tests.manager.quota.running_status import QUOTAS, used
+from tests.manager.quota.status.running_status import QUOTAS, used
 
 SHORT = resources.ELASTIC_QUOTAS_OF_QUOTA_GROUP
 ONLY = {"controllers": ("quotastatus",)}

@@ -5,7 +5,7 @@ import pytest
 
 from domain.quota.waiting import line
 from tests.domain.quota.forests import a_quota
-from tests.domain.quota.lines import (
+from tests.domain.quota.waiting.lines import (
     BOUND,
     OPENED,
     A,
