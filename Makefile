@@ -36,11 +36,11 @@ TRUSTING_NOBODY := SSL_CERT_FILE=/dev/null SSL_CERT_DIR=/dev/null
 
 .PHONY: test
 test: $(STAMP) ## Every test that needs neither root, Go, a cluster nor a network; WORKERS=6
-	@$(BIN)/python -m tests.compiling & $(TRUSTING_NOBODY) $(PYTEST) --workers $(WORKERS) tests; status=$$?; wait; exit $$status
+	@$(BIN)/python -m tests.runner.compiling & $(TRUSTING_NOBODY) $(PYTEST) --workers $(WORKERS) tests; status=$$?; wait; exit $$status
 
 .PHONY: test-newest
 test-newest: $(STAMP) ## The same tests on the newest Python of this machine, in .venv-newest
-	@if newest=$$($(BIN)/python -m tests.pythons 2>&1); then \
+	@if newest=$$($(BIN)/python -m tests.runner.pythons 2>&1); then \
 	  exec $(MAKE) --no-print-directory test VENV=.venv-newest PYTHON=$$newest; \
 	else echo "not run: $$newest"; fi
 

@@ -27,7 +27,7 @@ pytest_plugins = (
     "tests.planes.plugin",
     "tests.planes.assembled",
     "tests.planes.stage",
-    "tests.workers",
+    "tests.runner.workers",
 )
 
 # The folders of tests hold mostly trees of cgroups and of /proc, which the kernel also keeps in

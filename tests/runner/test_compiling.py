@@ -4,7 +4,7 @@ import sys
 
 from _pytest.assertion import rewrite
 
-from tests import compiling
+from tests.runner import compiling
 
 
 def test_what_is_compiled_is_found_until_it_changes(tmp_path, monkeypatch):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests import pythons
+from tests.runner import pythons
 
 
 def put(folder, name, answer):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from _pytest.assertion import rewrite
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 
 
 def main() -> None:

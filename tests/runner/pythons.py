@@ -1,6 +1,6 @@
 """The newest Python of this machine that is newer than this one.
 
-python -m tests.pythons prints its path, or why there is none and ends with 1.
+python -m tests.runner.pythons prints its path, or why there is none and ends with 1.
 """
 
 import os

@@ -9,9 +9,9 @@ import types
 
 import pytest
 
-from tests import workers
+from tests.runner import workers
 
-ROOT = pathlib.Path(__file__).parent.parent
+ROOT = pathlib.Path(__file__).parent.parent.parent
 FAULTY = """
 import os, pytest
 
@@ -54,8 +54,9 @@ FIRST = "import os\nos.environ['FIRST'] = str(os.getpid())\n"
 
 def ran(folder, *arguments):
     (folder / "pytest.ini").write_text("[pytest]\n")
-    command = [sys.executable, "-m", "pytest", "-p", "tests.workers", "-p", "no:cacheprovider"]
-    command += ["-c", str(folder / "pytest.ini"), "--workers=2", "-ra", *arguments, str(folder)]
+    command = [sys.executable, "-m", "pytest", "-p", "tests.runner.workers"]
+    command += ["-p", "no:cacheprovider", "-c", str(folder / "pytest.ini")]
+    command += ["--workers=2", "-ra", *arguments, str(folder)]
     # Without the plug-ins of others it starts in half the time.
     environ = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return subprocess.run(
