@@ -8,7 +8,7 @@ import pytest
 from api import names
 from tests.extender import running_extender
 from tests.extender.clusters import gang_cluster
-from tests.extender.gangs import gang_stage
+from tests.extender.gangs.stage import gang_stage
 
 START = gang_cluster.NOW
 NODES = ["n1", "n2", "n3"]

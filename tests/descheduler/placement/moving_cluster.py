@@ -8,7 +8,7 @@ from descheduler.model import podinfo
 from descheduler.placement import fork_targets
 from domain.quota import placement
 from tests.extender.conftest import NOW
-from tests.extender.gangs import gang_cluster
+from tests.extender.gangs.stage import gang_cluster
 
 
 class MovingCluster(gang_cluster.GangCluster):

@@ -6,7 +6,7 @@ from aiohttp import web
 from api import names
 from extender.gangs import backlog
 from process.runtime import clock as clocks
-from tests.extender.gangs import gang_stage
+from tests.extender.gangs.stage import gang_stage
 
 BEGINS = 16
 

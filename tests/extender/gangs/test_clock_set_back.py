@@ -1,8 +1,8 @@
 """What lasts for a time lasts no longer where the wall clock is set back meanwhile."""
 
 from tests.extender.conftest import Make
-from tests.extender.gangs import gang_stage
 from tests.extender.gangs.preemption.preempting_stage import EvictingServer, kept
+from tests.extender.gangs.stage import gang_stage
 
 
 async def test_a_clock_that_is_set_back_keeps_no_place_for_members_that_do_not_arrive():

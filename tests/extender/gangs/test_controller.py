@@ -5,7 +5,7 @@ import pytest
 
 from api import names
 from domain.gangs import plan_record
-from tests.extender.gangs import gang_stage
+from tests.extender.gangs.stage import gang_stage
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from extender.gangs import in_force, rounds
 from extender.gangs.telling import conditions
 from extender.state import deltas
 from process.runtime import clock, supervise
-from tests.extender.gangs import gang_cluster, gang_stage
+from tests.extender.gangs.stage import gang_cluster, gang_stage
 
 
 @pytest.fixture

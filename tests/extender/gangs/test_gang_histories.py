@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from process.runtime import clock as clocks
 from tests.extender.clusters import slots
-from tests.extender.gangs import gang_life, gang_server, gang_teams
-from tests.extender.gangs.gang_teams import FORMS, GANGS, POLICIES
+from tests.extender.gangs.stage import gang_life, gang_server, gang_teams
+from tests.extender.gangs.stage.gang_teams import FORMS, GANGS, POLICIES
 
 NOW = 1782907200.0
 REST_SECONDS = 400.0

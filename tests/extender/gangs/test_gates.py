@@ -6,7 +6,7 @@ from api import names
 from extender import settings
 from extender.gangs import in_force, rounds
 from process.runtime import clock, supervise
-from tests.extender.gangs import gang_cluster
+from tests.extender.gangs.stage import gang_cluster
 
 WRITERS = 3
 GANGS, MEMBERS = 8, 4

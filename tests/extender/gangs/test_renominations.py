@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 
 from api import names
-from tests.extender.gangs import gang_stage
+from tests.extender.gangs.stage import gang_stage
 
 NODES, MEMBERS = 102, 4
 """kube-scheduler looks at a part of so many nodes."""

@@ -6,7 +6,7 @@ import pytest
 from api import names
 from api.kubernetes import core
 from extender.gangs import rounds
-from tests.extender.gangs import gang_cluster
+from tests.extender.gangs.stage import gang_cluster
 
 NO_PLAN = "0/2 nodes are available: 2 gang has no plan yet."
 

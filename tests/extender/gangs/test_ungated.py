@@ -6,7 +6,8 @@ import pytest
 
 from api import names
 from domain.gangs import plan_record
-from tests.extender.gangs import gang_stage, test_writes_per_member
+from tests.extender.gangs import test_writes_per_member
+from tests.extender.gangs.stage import gang_stage
 from tests.extender.gangs.test_writes_per_member import BINDING_BYTES
 
 RECORD_BYTES = 500

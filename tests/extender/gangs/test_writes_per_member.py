@@ -6,7 +6,7 @@ import pytest
 from aiohttp import web
 
 from api import names
-from tests.extender.gangs import gang_stage
+from tests.extender.gangs.stage import gang_stage
 
 GANGS, MEMBERS = 3, 4
 PATCH_BYTES, NOMINATION_BYTES, BINDING_BYTES = 320, 80, 900

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from extender.framework.eviction import budgets, preemption, victims
 from extender.preemption import planner
 from extender.state import claims, deltas
-from tests.extender.preemption.slots_stage import NOW, PROTECTED, Stage
+from tests.extender.preemption.victims.slots_stage import NOW, PROTECTED, Stage
 
 NO_VICTIMS = "no victims would help: team holds as many slots as it may"
 

@@ -9,7 +9,7 @@ from extender.preemption import in_flight, preemption_record
 from extender.state import claims
 from extender.verbs import request_codec, verbs
 from process.configuration import switches
-from tests.extender.preemption.slots_stage import NOW, PROTECTED, Stage
+from tests.extender.preemption.victims.slots_stage import NOW, PROTECTED, Stage
 from tests.extender.sample_plugin import allocation
 
 SLOTS = allocation.RESOURCE

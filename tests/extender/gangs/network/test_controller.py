@@ -15,7 +15,7 @@ from extender.plugins.coscheduling import coscheduling
 from extender.state import deltas, gang_facts
 from tests.domain.topology import networks
 from tests.extender.conftest import Make
-from tests.extender.gangs import gang_stage
+from tests.extender.gangs.stage import gang_stage
 
 SPEC = names.ANNOTATION_GANG_NETWORK_TOPOLOGY
 LISTED = [one.model_dump(by_alias=True) for one in networks.LISTED]

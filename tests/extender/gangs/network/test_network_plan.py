@@ -11,7 +11,7 @@ from extender.state import deltas
 from tests import processor_time
 from tests.domain.topology import networks
 from tests.extender.conftest import NOW
-from tests.extender.gangs import gang_cluster
+from tests.extender.gangs.stage import gang_cluster
 
 MUST_BLOCK = rules.Rules((rules.Gather(networks.BLOCK, must=True),))
 ANY = rules.Rules()

@@ -8,7 +8,7 @@ from aiohttp import web
 from api import names
 from api.wire import durations
 from tests.extender.conftest import NOW
-from tests.extender.gangs import gang_stage
+from tests.extender.gangs.stage import gang_stage
 
 GRACE = 5.0
 ARGUMENTS = "{profiles: [{pluginConfig: [{name: Coscheduling, args: {enablePreemption: true}}]}]}"

@@ -9,7 +9,7 @@ from extender.gangs.planning import planner
 from extender.gangs.preemption import candidates, search
 from extender.state import records
 from tests.extender.conftest import NOW
-from tests.extender.gangs.gang_cluster import GangCluster
+from tests.extender.gangs.stage.gang_cluster import GangCluster
 
 
 class Stage(GangCluster):

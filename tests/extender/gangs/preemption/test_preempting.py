@@ -7,8 +7,8 @@ import pytest
 from api import names, resources
 from tests.extender.clusters import quota_cluster
 from tests.extender.conftest import NOW, Make
-from tests.extender.gangs import gang_stage
 from tests.extender.gangs.preemption.preempting_stage import EvictingServer, kept
+from tests.extender.gangs.stage import gang_stage
 
 
 @pytest.fixture

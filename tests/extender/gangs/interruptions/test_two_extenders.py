@@ -8,7 +8,8 @@ from aiohttp import web
 
 from api import names
 from domain.gangs import plan_record
-from tests.extender.gangs import gang_stage, test_gang_histories
+from tests.extender.gangs import test_gang_histories
+from tests.extender.gangs.stage import gang_stage
 
 UNGATED = {"schedulingGates": []}
 TOGETHER = {names.ANNOTATION_GANG_MATCH_POLICY: "waiting-and-running"}

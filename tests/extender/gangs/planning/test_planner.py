@@ -13,7 +13,7 @@ from extender.gangs.planning import planner
 from extender.state import allocations, deltas
 from tests import processor_time
 from tests.extender.clusters import device_cluster, quota_cluster
-from tests.extender.gangs import gang_cluster
+from tests.extender.gangs.stage import gang_cluster
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 TAINT = {"key": "dedicated", "value": "x", "effect": "NoSchedule"}

@@ -8,7 +8,7 @@ import pytest
 from api import names
 from domain.gangs import plan_record
 from extender.gangs.planning import planner
-from tests.extender.gangs import gang_stage
+from tests.extender.gangs.stage import gang_stage
 from tests.extender.gangs.test_renominations import RANKED, FailingServer
 
 NODES, LOOKED_AT, MEMBERS = 160, 100, 24

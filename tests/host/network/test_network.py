@@ -22,7 +22,7 @@ from api.kubernetes import core
 from process.runtime import clock as clocks
 from process.runtime import metrics
 from simulator.kubelet import nodefs
-from tests.host.network_pair import (
+from tests.host.network.network_pair import (
     BATCH,
     LIMIT,
     LIMITED,

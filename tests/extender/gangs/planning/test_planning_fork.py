@@ -12,7 +12,7 @@ from extender.gangs import in_force
 from extender.gangs.planning import planner, planning_fork
 from extender.state import deltas
 from tests.extender.conftest import NOW
-from tests.extender.gangs import gang_cluster
+from tests.extender.gangs.stage import gang_cluster
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from extender.gangs import holding
 from extender.gangs.planning import changed_nodes, planner
 from tests.extender.clusters import quota_cluster
 from tests.extender.conftest import NOW
-from tests.extender.gangs import gang_cluster
+from tests.extender.gangs.stage import gang_cluster
 
 UNTIL = NOW + 60
 NODES = {"n0", "n1", "n2"}

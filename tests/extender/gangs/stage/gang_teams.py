@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from api import names
 from tests.extender.clusters import slots
-from tests.extender.gangs import gang_life, gang_server
+from tests.extender.gangs.stage import gang_life, gang_server
 
 GANGS = ("a", "b", "c")
 FORMS = ("annotations", "labels", "pod group", "native")

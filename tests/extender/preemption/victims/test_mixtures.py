@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from extender.preemption import planner
 from extender.state import claims
 from tests import draws
-from tests.extender.preemption.mixture_stage import NOW, Mixture
+from tests.extender.preemption.victims.mixture_stage import NOW, Mixture
 
 GPU = "no victims would help: Insufficient GPU Devices"
 CPU = "no victims would help: not enough cpus available to satisfy request"

@@ -10,7 +10,7 @@ from extender.framework import victim_units
 from extender.framework.eviction import budgets, victims
 from extender.plugins.coscheduling import coscheduling
 from extender.state import claims
-from tests.extender.preemption.slots_stage import NOW, PROTECTED, Stage
+from tests.extender.preemption.victims.slots_stage import NOW, PROTECTED, Stage
 from tests.extender.verbs import test_preempt
 
 GROUPED = '["default/a","default/b"]'

@@ -23,7 +23,7 @@ from kube.informers import store
 from process.configuration import switches
 from process.runtime import metrics
 from tests.extender.clusters import slots
-from tests.extender.gangs import gang_server
+from tests.extender.gangs.stage import gang_server
 
 CODECS = (slots.Slots(),)
 KINDS = ("nodes", "pod_groups", "pods")

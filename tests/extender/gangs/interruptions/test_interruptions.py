@@ -6,7 +6,7 @@ from aiohttp import web
 from api import names
 from api.wire import durations
 from domain.gangs import plan_record
-from tests.extender.gangs import gang_stage
+from tests.extender.gangs.stage import gang_stage
 
 FREE = {"schedulingGates": []}
 
