@@ -82,7 +82,9 @@ class StepSampler:
 
     def _called(self, frame: FrameType, event: str, _: Any) -> Any:
         del event
-        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        # In this order: newer interpreters ask for opcodes of a frame that has its tracer alone.
+        frame.f_trace = self._stepped
+        frame.f_trace_lines, frame.f_trace_opcodes = False, True
         return self._stepped
 
     def _stepped(self, frame: FrameType, event: str, _: Any) -> Any:
