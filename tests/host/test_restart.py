@@ -16,6 +16,7 @@ from aiohttp import web
 from agent.apply import journal
 from agent.model import edits
 from agent.observe.node import boot
+from agent.store import heartbeat
 from api import resources
 from api.kubernetes import crds
 from process.runtime import clock as clocks
@@ -201,6 +202,10 @@ class World:
             and now["quota", self.tree.best_effort].split()[0] == "2000"
         )
 
+    def marked(self):
+        """Whether the agent has left a mark that it looks after the node."""
+        return (self.folder / heartbeat.NAME).exists()
+
     def kept(self, role, group):
         """What the journal says has to be put back one day."""
         found = journal.Journal(self.folder, boot.boot_id("/proc"))
@@ -289,6 +294,8 @@ async def test_killed_in_an_outage_resized_and_uninstalled(world):
     before = tree.snapshot()
     await agent.start()
     await world.until(world.holds, "it never held what it should")
+    # One that is killed in its first look has left no mark for the next.
+    await world.until(world.marked, "it never was through with its first look")
     held = tree.snapshot()
     async with supervise.Supervisor("samples") as samples:
         samples.start("sample", world.sample)

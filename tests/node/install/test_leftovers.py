@@ -12,7 +12,7 @@ from tests.planes.node import node_groups
 ROOT = pathlib.Path(__file__).parents[3]
 SOURCE = """
 import asyncio, pathlib, sys
-from tests.planes import node, node_programs
+from tests.planes.node import node, node_programs
 from tests.e2e import binaries
 
 async def main():
