@@ -3,8 +3,8 @@
 kube-scheduler often hears that the last victim has left some milliseconds before this process. It
 tries the preemptor then, is refused by a view that still counts the victim, and clears the
 nomination. The next pod that it tries would take what others have left for the preemptor, so the
-place is kept for some seconds more: until kube-scheduler has tried the preemptor again. Whoever
-else writes this field gains nothing by clearing it: left in place, it keeps no less.
+place is kept for some seconds more: until kube-scheduler has tried the preemptor again. Another
+client that writes this field gains nothing by clearing it: left in place, it keeps no less.
 """
 
 import collections

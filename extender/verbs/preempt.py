@@ -150,22 +150,23 @@ def _was_late(
 
     kube-scheduler, which has seen them leave before us, would have pods of other nodes leave too.
     """
-    claim, waiter = on.cluster.claim(claims.nominated(pod.uid)), on.waits.get(pod.key)
-    if claim is None or claim.node in proposed or not _was_tried(waiter, pod, now):
+    claim, waiter = on.cluster.claim(claims.nominated(pod.uid)), _just_tried(on, pod, now)
+    if claim is None or claim.node in proposed or waiter is None:
         return False
     row = view.rows.get(claim.node)
-    if waiter is None or row is None or not waiter.asks(row):
+    if row is None or not waiter.asks(row):
         return False
     return nominated_place.takes(on.plugins, pod, view, row, now)
 
 
-def _was_tried(
-    waiter: unschedulable_pods.UnschedulablePod | None, pod: views.PodInfo, now: float
-) -> bool:
-    """Whether kube-scheduler has just asked about a pod."""
+def _just_tried(
+    on: parts.Parts, pod: views.PodInfo, now: float
+) -> unschedulable_pods.UnschedulablePod | None:
+    """Return what is known of a pod that kube-scheduler has just asked about."""
+    waiter = on.waits.get(pod.key)
     if waiter is None or waiter.request.uid != pod.uid:
-        return False
-    return now - waiter.tried_at <= _LATELY_SECONDS
+        return None
+    return waiter if now - waiter.tried_at <= _LATELY_SECONDS else None
 
 
 def _elsewhere(
@@ -176,8 +177,8 @@ def _elsewhere(
     now: float,
 ) -> bool:
     """Whether a node may take the pod that kube-scheduler has not looked at in this attempt."""
-    waiter = on.waits.get(pod.key)
-    if waiter is None or not _was_tried(waiter, pod, now):
+    waiter = _just_tried(on, pod, now)
+    if waiter is None:
         return False
     asked = waiter.rows(view)
     if asked.size < unschedulable_pods.SMALLEST_SAMPLE:

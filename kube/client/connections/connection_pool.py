@@ -246,7 +246,7 @@ class Pool:
                 self._rest(connection)
 
     async def borrow(self, seconds: float) -> Connection:
-        """Return a connection for whoever gives it back; dialling may take so long."""
+        """Return a connection that the caller gives back; dialling may take so long."""
         connection = self._rested(is_write=False) or await self._dial(seconds)
         self._busy.add(connection)
         return connection

@@ -150,7 +150,7 @@ def test_a_pod_that_took_its_name_gets_nothing_of_it(cleared):
 
 
 def test_who_sets_and_clears_it_again_and_again_keeps_it_no_longer(cleared):
-    """Whoever may write the status of a pod keeps the place by leaving the nomination there."""
+    """A client that may write the status of a pod keeps the place by leaving the nomination."""
     while cleared.now < START + LAG:
         cleared.change("high", nominated="n1")
         cleared.change("high", nominated="")

@@ -1,4 +1,4 @@
-"""Responses that last, over real sockets: every part arrives, and every kind of end is told."""
+"""Responses that last, over real sockets: every part arrives, and every kind of end is reported."""
 
 import asyncio
 import contextlib
