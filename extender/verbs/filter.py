@@ -284,7 +284,8 @@ def _judge(
     if some:
         # kube-scheduler saw them come, or go, before this process or after it.
         codes[unknown] = len(refusals)
-    if live and (np.count_nonzero(codes) or cycle.pod.key in on.explanations):
+    is_refused = on.switches.asks and np.count_nonzero(codes)
+    if live and (is_refused or cycle.pod.key in on.explanations):
         _explain(on, view, cycle, _Judgement(candidates, codes, refusals), now)
     if not on.switches.enforces:
         codes[~unknown] = 0

@@ -138,6 +138,13 @@ def test_prioritize_prefers_the_cooler_node_and_leaves_zeros_out(picture, make):
     assert scores["cool"] > scores["warm"] > 0
 
 
+def test_an_unknown_name_is_not_explained_where_the_extender_is_off(cluster, make):
+    cluster.switches.take({"extender": "off"})
+    answer = json.loads(cluster.verbs.filter(_body(make.pod("p"), ["n9", "n1"]), NOW))
+    assert answer["NodeNames"] == ["n1"]
+    assert cluster.explanations.get("default/p") is None
+
+
 @pytest.mark.parametrize("word", ["observe", "off"])
 def test_a_switch_lets_everything_pass(cluster, make, word):
     cluster.switches.take({"extender": word})
