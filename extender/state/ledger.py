@@ -19,8 +19,8 @@ from extender.state import (
     deltas,
     gang_facts,
     lending,
+    nominations,
     records,
-    status_nominations,
     unscheduled,
 )
 from extender.state.reservations import known, reservation_claims
@@ -50,8 +50,7 @@ class Ledger:
         self.cluster = cluster
         self.unscheduled = unscheduled.UnscheduledPods(cluster)
         self._assumed: dict[str, Assumption] = {}
-        self._nominations: dict[str, claims.Claim] = {}
-        self._departures = status_nominations.Departures()
+        self._nominations = nominations.Nominations()
         self.reservations = known.Reservations(cluster)
 
     @property
@@ -62,7 +61,7 @@ class Ledger:
     @property
     def nominations(self) -> Mapping[str, claims.Claim]:
         """What is kept for pods, by pod uid, counted unless the pod is bound or assumed."""
-        return self._nominations
+        return self._nominations.by_uid
 
     # -- from the watches ------------------------------------------------------------------
 
@@ -76,15 +75,15 @@ class Ledger:
         if new.node:
             self._assumed.pop(new.uid, None)
             self.unscheduled.remove(new.uid)
-            if self._nominations:
-                self._nominations.pop(new.uid, None)
+            self._nominations.end(new.uid)
             self._bound(new, now)
             return
         if new.uid not in self._assumed:
             self._count(new.uid, None)
         self.waits(new)
-        if new.nominated or self._nominations:
-            self._hear_nomination(old, new, now)
+        is_nominated = new.nominated or self._nominations.by_uid
+        if is_nominated and self._nominations.hear(old, new, self.cluster.claims_on, now):
+            self._show_nomination(new.uid)
 
     def waits(self, pod: records.PodRecord) -> None:
         """Take in that the watch shows a pod without a node."""
@@ -93,10 +92,10 @@ class Ledger:
     def _end(self, uid: str, now: float) -> None:
         self.unscheduled.remove(uid)
         self.forget(uid)
-        self._nominations.pop(uid, None)
+        self._nominations.end(uid)
         placed = self.cluster.placed(uid)
         if placed is not None:
-            self._departures.add(placed.node, placed.requirements.priority, now)
+            self._nominations.left(placed, now)
             if placed.offers is not None:
                 self._count(claims.reservation(uid), None)
         for ident in (uid, claims.nominated(uid)):
@@ -119,20 +118,6 @@ class Ledger:
         present = self.cluster.placed(pod.uid)
         since = present.assigned_at if present is not None and present.node == pod.node else now
         return msgspec.structs.replace(pod, assigned_at=since)
-
-    def _hear_nomination(
-        self, old: records.PodRecord | None, pod: records.PodRecord, now: float
-    ) -> None:
-        """Follow the pod's status; what we keep for it ourselves does not depend on that."""
-        present = self._nominations.get(pod.uid)
-        if present is not None and present.evidence not in status_nominations.ALL:
-            return
-        on_node = self.cluster.claims_on(present.node) if present is not None else ()
-        kept = self._departures.kept(old, pod, present, on_node, now)
-        if kept is None:
-            self.withdraw(pod.uid)
-        elif present is None or not kept.is_what(present):
-            self.nominate(pod, kept.node, evidence=kept.evidence, expires_at=kept.expires_at)
 
     def node(self, old: records.NodeRecord | None, new: records.NodeRecord | None) -> None:
         """Take in what the watch says of one node."""
@@ -169,31 +154,21 @@ class Ledger:
         granted: allocations.Allocations = allocations.NONE,
     ) -> None:
         """Keep capacity of a node for a pod until it is placed or the nomination ends."""
-        held = msgspec.structs.replace(
-            pod, node=node, fence="", nominated="", allocations=granted, gang=None
-        )
-        self._nominations[pod.uid] = claims.Claim(
-            id=claims.nominated(pod.uid),
-            kind=claims.ClaimKind.NOMINATED,
-            node=node,
-            pod=held,
-            allocations=granted,
-            usable_by=pod.uid,
-            consumes=allocations.consumed(granted) if granted else "",
-            expires_at=expires_at,
-            evidence=evidence,
+        self._nominations.keep(
+            nominations.nomination(
+                pod, node, evidence=evidence, expires_at=expires_at, granted=granted
+            )
         )
         self._show_nomination(pod.uid)
 
     def withdraw(self, uid: str) -> None:
-        """End a nomination."""
-        self._nominations.pop(uid, None)
+        """End a nomination; what it has replaced, and still stands, is kept again."""
+        self._nominations.withdraw(uid)
         self._show_nomination(uid)
 
     def expire(self, now: float) -> list[claims.Claim]:
         """End nominations that are over by the wall clock; return them."""
-        kept = self._nominations.values()
-        over = [claim for claim in kept if status_nominations.is_over(claim, now)]
+        over = self._nominations.over(now)
         for claim in over:
             self.withdraw(claim.usable_by)
         self.reservations.expire(now)
@@ -202,7 +177,7 @@ class Ledger:
     def _show_nomination(self, uid: str) -> None:
         """Count a nomination, but not beside the pod itself."""
         firm = self.cluster.claim(uid) is not None
-        self._count(claims.nominated(uid), None if firm else self._nominations.get(uid))
+        self._count(claims.nominated(uid), None if firm else self._nominations.by_uid.get(uid))
 
     # -- from binding ----------------------------------------------------------------------
 
@@ -243,7 +218,7 @@ class Ledger:
             return
         self._count(uid, None)
         self.unscheduled.show(uid)
-        if uid in self._nominations:
+        if uid in self._nominations.by_uid:
             self._show_nomination(uid)
         _take_back(self.cluster, assumed.changes)
 
@@ -279,9 +254,9 @@ class Ledger:
         What plug-ins allocated to a nomination ends with it, unless the pod holds just that now:
         others may take it meanwhile, so it could not be given back.
         """
-        kept = self._nominations.get(claim.id)
+        kept = self._nominations.by_uid.get(claim.id)
         if kept is not None and kept.allocations and not _same_place(kept, claim):
-            del self._nominations[claim.id]
+            self._nominations.end(claim.id)
         self._count(claim.id, claim)
         if self.cluster.is_nominated():
             self._count(claims.nominated(claim.id), None)

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from api import names
 from extender.preemption import preemption_record
 from tests.extender.preemption import test_own_preemption
@@ -69,4 +71,31 @@ async def test_the_record_of_another_extender_counts_that_came_before_an_own_was
         kept = await refused(world, one)
         assert (kept.record, kept.own) == (record, False)
         assert one.books.nominations["uid-high"].node == "n2"
+        assert world.server.tried == []
+
+
+def changed(world, nominated):
+    """The pod as kube-scheduler leaves it after another attempt."""
+    high = world.high()
+    high["status"] |= {
+        "nominatedNodeName": nominated,
+        "conditions": [{"type": "PodScheduled", "status": "False"}],
+    }
+    world.server.put("pods", high)
+
+
+@pytest.mark.parametrize("nominated", ["n2", ""], ids=["still", "no more"])
+async def test_a_plan_that_is_not_noted_leaves_what_kube_scheduler_has_nominated(world, nominated):
+    high = world.high()
+    high["status"]["nominatedNodeName"] = "n2"
+    world.server.put("pods", high)
+    async with world.extender() as one:
+        await world.until(lambda: "uid-high" in one.books.nominations)
+        await held(world, one)
+        assert one.books.nominations["uid-high"].node == "n1"
+        changed(world, nominated)
+        await world.until(lambda: one.feeds.pods.get("default/high").nominated == nominated)
+        assert await refused(world, one) is None
+        kept = one.books.nominations.get("uid-high")
+        assert (kept.node if kept is not None else "") == nominated
         assert world.server.tried == []

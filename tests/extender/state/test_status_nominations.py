@@ -173,6 +173,56 @@ def test_what_the_extender_gives_up_itself_is_not_kept_once_it_clears_its_hint(t
     assert told.kept() is None
 
 
+MEANWHILE = {
+    "nothing": (lambda told: None, ("n1", math.inf)),
+    "another change of the pod": (lambda told: told.change("high", fence="7"), ("n1", math.inf)),
+    "cleared": (lambda told: told.change("high", nominated=""), None),
+    "cleared after a lesser pod has left": (
+        lambda told: (told.gone("low"), told.change("high", nominated="")),
+        ("n1", START + LAG),
+    ),
+    "nominated elsewhere": (lambda told: told.change("high", nominated="n2"), None),
+    "bound": (lambda told: told.change("high", node="n2", nominated=""), None),
+    "deleted": (lambda told: told.gone("high"), None),
+    "another of ours": (
+        lambda told: told.books.nominate(told.pods["uid-high"], "n1", evidence="preemption"),
+        ("n1", math.inf),
+    ),
+}
+
+
+@pytest.mark.parametrize(("happens", "expected"), MEANWHILE.values(), ids=MEANWHILE)
+def test_what_a_nomination_of_ours_replaced_is_kept_again_where_it_still_stands(
+    told, happens, expected
+):
+    told.books.nominate(told.pods["uid-high"], "n2", evidence="preemption")
+    assert told.kept() == ("n2", math.inf)
+    happens(told)
+    told.books.withdraw("uid-high")
+    assert told.kept() == expected
+    assert invariants.check(told.books, told.pods.values()) == []
+
+
+def test_a_cleared_one_that_was_replaced_lasts_no_longer_for_it(cleared):
+    cleared.books.nominate(cleared.pods["uid-high"], "n2", evidence="preemption")
+    cleared.books.withdraw("uid-high")
+    assert cleared.kept() == ("n1", START + LAG)
+    cleared.books.nominate(cleared.pods["uid-high"], "n2", evidence="preemption", expires_at=START)
+    cleared.books.expire(START + LAG)
+    cleared.books.expire(START + LAG)
+    assert cleared.kept() is None
+
+
+def test_a_place_that_is_given_up_is_free_although_kube_scheduler_had_nominated_it_first(told):
+    """The extender clears the nomination, which is as if its own hint were cleared."""
+    told.books.nominate(told.pods["uid-high"], "n1", evidence="preemption")
+    told.gone("low")
+    told.books.withdraw("uid-high")
+    assert told.kept() == ("n1", math.inf)
+    told.change("high", nominated="")
+    assert told.kept() is None
+
+
 def test_a_failed_bind_gives_it_back_only_for_the_time_that_is_left(cleared):
     pod = cleared.pods["uid-high"]
     cleared.books.assume(pod, "n1", cleared.now, 1.0)
