@@ -204,10 +204,11 @@ class Stage:
 
         return await patience.until(condition, step, lambda: str(self.pods("")))
 
-    async def rest(self, seconds):
+    async def rest(self, seconds, *, scheduling=True):
         """Let so much virtual time pass."""
         for _ in range(round(seconds / 0.25)):
-            await self.schedule()
+            if scheduling:
+                await self.schedule()
             await self.time.advance(0.25)
 
 
