@@ -21,6 +21,8 @@ class Call:
     kind: str = ""
     at: float = 0.0
     """On the monotonic clock."""
+    status: int = 0
+    """With which it was answered; 0 before that."""
 
     @property
     def is_watch(self):
@@ -130,7 +132,7 @@ class Gate:
         headers = {k: v for k, v in answer.headers.items() if k.lower() not in HOP}
         if not call.is_watch:
             body = await answer.read()
-            await self.after(call)
+            await self.after(dataclasses.replace(call, status=answer.status))
             await self._flows.wait()
             return web.Response(body=body, status=answer.status, headers=headers)
         response = web.StreamResponse(status=answer.status, headers=headers)
