@@ -7,7 +7,7 @@ from typing import Any
 from api.kubernetes import protobuf_fields
 from api.wire import durations
 
-_FIELD = re.compile(r"(\w+) (\w+)(\?|\[\]|\[=\]|\{\})? (\d+)")
+_FIELD = re.compile(r"(\w+) (\w+)(\?|\[\]|\{\})? (\d+)")
 _SCHEMA: Mapping[str, str] = {**protobuf_fields.EVENT, **protobuf_fields.POD_WITH_VOLUMES}
 _TEXTS, _NUMBERS = {"string", "bytes"}, {"int32", "int64", "bool"}
 _UNKNOWN_FIELD = 500
@@ -39,7 +39,7 @@ def message(kind: str, said: Mapping[str, Any]) -> bytes:
         if shape == "{}":
             for key, one in (value or {}).items():
                 parts.append(field(number, field(1, key.encode()) + field(2, _value(inner, one))))
-        elif shape in {"[]", "[=]"}:
+        elif shape == "[]":
             parts += [field(number, _value(inner, one)) for one in value or ()]
         elif value is not None:
             parts.append(field(number, _value(inner, value)))

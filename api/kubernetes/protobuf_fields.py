@@ -2,8 +2,8 @@
 
 A field is written as `name type number`, with the name that it has in JSON. `?` marks a field
 whose zero differs from its absence; any other zero is left out, as JSON leaves it out. `[]` is a
-list, `[=]` one of messages that are the same in many objects and versions of them, `{}` a map by
-string. Numbers never change between releases, and fields that are not named are skipped.
+list, `{}` a map by string. Numbers never change between releases, and fields that are not named
+are skipped.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ _METADATA: Final[Mapping[str, str]] = {
         "name string 1, generateName string 2, namespace string 3, uid string 5, "
         "resourceVersion string 6, generation int64 7, creationTimestamp Time 8, "
         "deletionTimestamp Time 9, labels string{} 11, annotations string{} 12, "
-        "ownerReferences OwnerReference[=] 13"
+        "ownerReferences OwnerReference[] 13"
     ),
     "OwnerReference": (
         "kind string 1, name string 3, uid string 4, apiVersion string 5, controller bool? 6"
@@ -67,13 +67,11 @@ POD: Final[Mapping[str, str]] = {
     **_AFFINITY,
     "Pod": "metadata ObjectMeta 1, spec PodSpec 2, status PodStatus 3",
     "PodSpec": (
-        "containers Container[=] 2, restartPolicy string 3, "
-        "terminationGracePeriodSeconds int64? 4, activeDeadlineSeconds int64? 5, "
-        "nodeSelector string{} 7, serviceAccountName string 8, nodeName string 10, "
-        "hostNetwork bool 11, affinity Affinity 18, schedulerName string 19, "
-        "initContainers Container[=] 20, tolerations Toleration[=] 22, "
-        "priorityClassName string 24, priority int32? 25, runtimeClassName string? 29, "
-        "preemptionPolicy string? 31, "
+        "containers Container[] 2, restartPolicy string 3, terminationGracePeriodSeconds int64? 4, "
+        "activeDeadlineSeconds int64? 5, nodeSelector string{} 7, serviceAccountName string 8, "
+        "nodeName string 10, hostNetwork bool 11, affinity Affinity 18, schedulerName string 19, "
+        "initContainers Container[] 20, tolerations Toleration[] 22, priorityClassName string 24, "
+        "priority int32? 25, runtimeClassName string? 29, preemptionPolicy string? 31, "
         "overhead Quantity{} 32, topologySpreadConstraints TopologySpreadConstraint[] 33, "
         "resourceClaims PodResourceClaim[] 39, schedulingGates PodSchedulingGate[] 38, "
         "resources ResourceRequirements 40, schedulingGroup PodSchedulingGroup 43"

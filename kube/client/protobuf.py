@@ -17,7 +17,7 @@ from kube.client import errors, wire
 
 MAGIC: Final = b"k8s\x00"
 """What every object begins with; an event does not."""
-_FIELD: Final = re.compile(r"(\w+) (\w+)(\?|\[\]|\[=\]|\{\})? (\d+)")
+_FIELD: Final = re.compile(r"(\w+) (\w+)(\?|\[\]|\{\})? (\d+)")
 _Proto = descriptor_pb2.FieldDescriptorProto
 _SCALARS: Final[Mapping[str, int]] = {
     "string": _Proto.TYPE_STRING,
@@ -26,10 +26,6 @@ _SCALARS: Final[Mapping[str, int]] = {
     "int32": _Proto.TYPE_INT32,
     "int64": _Proto.TYPE_INT64,
 }
-
-_MOST_KEPT: Final = 4096
-_LONGEST_KEPT: Final = 2048
-"""Bytes of a part of an object that is kept: more than usual containers have."""
 
 _Read = Callable[[Any], Any]
 _STRINGS: Final = frozenset({str})
@@ -125,33 +121,9 @@ class Codec:
             return one
         if shape == "[]":
             return functools.partial(_listed, one)
-        if shape == "[=]":
-            return functools.partial(_listed, _Kept(self._classes[kind], one).__getitem__)
         if one is _text:
             return _texts
         return _quantities if one is _quantity else functools.partial(_mapped, one)
-
-
-class _Kept(dict[bytes, Any]):
-    """Parts of objects by their bytes, as read of protobuf; nobody may change them.
-
-    A pod comes with each change of its status, and replicas share most of their specs.
-    """
-
-    def __init__(self, kind: Any, read: _Read) -> None:
-        self._kind, self._read = kind, read
-
-    def __missing__(self, data: bytes) -> Any:
-        try:
-            found = self._read(self._kind.FromString(data))
-        except message.DecodeError as error:
-            raise ValueError(f"a part of the object is not protobuf: {error}") from error
-        # Each author decides how long the parts of his own objects are.
-        if len(data) <= _LONGEST_KEPT:
-            if len(self) >= _MOST_KEPT:
-                self.clear()
-            self[data] = found
-        return found
 
 
 def _same(value: Any) -> Any:
@@ -243,7 +215,7 @@ def _classes(schema: Mapping[str, str]) -> Mapping[str, Any]:
 
 def _add_field(made: Any, written: re.Match[str]) -> None:
     name, kind, shape, number = written.groups()
-    is_repeated = shape in {"[]", "[=]", "{}"}
+    is_repeated = shape in {"[]", "{}"}
     label = _Proto.LABEL_REPEATED if is_repeated else _Proto.LABEL_OPTIONAL
     field = made.field.add(name=name, number=int(number), label=label)
     if shape == "{}":
@@ -254,8 +226,7 @@ def _add_field(made: Any, written: re.Match[str]) -> None:
         _set_type(entry.field.add(name="value", number=2, label=optional), kind)
         field.type, field.type_name = _Proto.TYPE_MESSAGE, f".k.{made.name}.{entry.name}"
         return
-    # A message is written as bytes are; as such it can be looked up before it is read.
-    _set_type(field, "bytes" if shape == "[=]" else kind)
+    _set_type(field, kind)
 
 
 def _set_type(field: Any, kind: str) -> None:

@@ -234,7 +234,7 @@ def _structs(kind):
 
 def _missing(kind, message):
     written = protobuf_fields.POD_WITH_VOLUMES[message].split(", ")
-    named = {one.split()[0]: one.split()[1].rstrip("[=]{}?") for one in written}
+    named = {one.split()[0]: one.split()[1].rstrip("[]{}?") for one in written}
     hints = typing.get_type_hints(kind)
     for field in msgspec.structs.fields(kind):
         if field.encode_name in named:
