@@ -27,6 +27,8 @@ from simulator.processes import children
 PATIENCE = 60.0
 pytestmark = pytest.mark.timeout(120)
 KOORD = (sys.executable, "-m", "cli")
+# The last of the hints, which follow "ready after" in writes of their own.
+HINTED = r"(?m)^ *stop +Ctrl-C here, or kill \d+$"
 
 
 class Run:
@@ -118,7 +120,7 @@ def killed(tmp_path_factory):
     """What a run left that was killed when it was ready."""
     run = Run(tmp_path_factory.mktemp("dev") / "state", "--nodes", "0", "--no-workload")
     try:
-        run.until("ready after")
+        run.until(HINTED)
     finally:
         run.child.kill()
         run.child.wait()
@@ -131,7 +133,7 @@ def running(killed):
     """One run for all tests that only look, in a folder with leftovers; Ctrl-C leaves nothing."""
     run = Run(killed, "--nodes", "2")
     try:
-        run.until("ready after")
+        run.until(HINTED)
         yield run
         leaves_nothing(run, signal.SIGINT)
     finally:
