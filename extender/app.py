@@ -356,7 +356,7 @@ def _start(parts: _Parts, supervisor: supervise.Supervisor) -> None:
     supervisor.start("load", parts.loading.run)
     supervisor.start("sweep", parts.binding.outcomes.sweep)
     supervisor.start("captures", parts.binding.captures.sweep)
-    parts.beside.start(supervisor)
+    parts.beside.start(supervisor, parts.loading.loaded)
     parts.overlaps.start(supervisor)
     parts.preempting.start(supervisor)
     parts.gangs.start(supervisor)

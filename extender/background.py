@@ -3,9 +3,11 @@
 Its watch of ScheduleExplanations is apart from all others: placing pods never waits for it.
 """
 
+import asyncio
+
 from api import resources
 from extender.explain import explanation_controller, explanation_status
-from extender.requeue import requeue
+from extender.requeue import earlier_refusals, requeue
 from extender.settings import ExplanationSettings, NudgeSettings
 from extender.state import records
 from kube.controllers import recorder
@@ -43,6 +45,7 @@ class Background:
             registry,
         )
         self.nudges = requeue.Requeuer(parts, waking, registry)
+        self._earlier = earlier_refusals.EarlierRefusals(parts, waking, self.nudges.woken)
         self._watches = explanations.write
         self._waiting = parts.waiting
         parts.pods.listen(self._follow)
@@ -51,12 +54,13 @@ class Background:
         """Return why explanations cannot be written, None while nothing is wrong."""
         return self._members.health() if self._watches else None
 
-    def start(self, supervisor: supervise.Supervisor) -> None:
-        """Start everything."""
+    def start(self, supervisor: supervise.Supervisor, loaded: asyncio.Event) -> None:
+        """Start everything; `loaded` is set once the cluster has been listed."""
         if self._watches:
             self._members.start(supervisor)
             supervisor.start("explain", self.answers.run)
         supervisor.start("nudge", self.nudges.run)
+        supervisor.spawn("nudge again", self._earlier.wake(loaded))
 
     def _follow(self, change: store.Change[records.PodRecord]) -> None:
         """Forget pods that found a node or are gone."""

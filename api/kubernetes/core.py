@@ -166,6 +166,12 @@ class PodStatus(Wire, frozen=True, gc=False):
                 return item
         return None
 
+    @property
+    def unschedulable(self) -> bool:
+        """Tell whether kube-scheduler found no node for the pod when it tried last."""
+        found = self.condition("PodScheduled")
+        return found is not None and found.status == "False" and found.reason == "Unschedulable"
+
 
 class Pod(Wire, frozen=True, gc=False):
     """A pod."""

@@ -1,5 +1,6 @@
 """Brings the snapshot up to date in slices, so that no call waits for a long list."""
 
+import asyncio
 import logging
 from collections.abc import Callable
 from typing import Any, Final
@@ -35,12 +36,13 @@ class Warmup:
         self._members = members
         self._clock = clock
         self._nap = clocks.Nap(clock)
-        self._done = False
+        self.loaded = asyncio.Event()
+        """Set once the cluster has been listed and its summaries are there."""
         cluster.followers.append(lambda _delta: self._nap.wake())
 
     def health(self) -> str | None:
         """Return why the picture cannot be used yet."""
-        return None if self._done else "the cluster is still being listed"
+        return None if self.loaded.is_set() else "the cluster is still being listed"
 
     def wake(self) -> None:
         """Look soon whether there is something to compute; changes of the state do so as well."""
@@ -53,7 +55,7 @@ class Warmup:
 
     def _changed(self, _change: store.Change[Any]) -> None:
         # The one who brings much pays for it at once, or a call would pay for all of it later.
-        if self._done and self._cluster.stale_rows() > _SLICE_ROWS:
+        if self.loaded.is_set() and self._cluster.stale_rows() > _SLICE_ROWS:
             self._cluster.refresh(2)
 
     async def run(self) -> None:
@@ -63,7 +65,7 @@ class Warmup:
             await self._clock.sleep(0)
         while not self._complete():
             await self._clock.sleep(0)
-        self._done = True
+        self.loaded.set()
         logger.info("picture is complete nodes=%d", self._cluster.node_count())
         self.wake()
         while True:

@@ -90,7 +90,7 @@ class Requeuer:
         """Keys of pods for which a node keeps capacity that the scheduler did not ask about."""
         self._writes = writes.Writes(parts.client, parts.clock, parts.pods, parts.waiting)
         self._has_lines, self._looked_at = False, 0
-        self._nudges = registry.counter(
+        self.woken = registry.counter(
             "koord_extender_nudges_total", "Waiting pods woken, by what changed.", ("because",)
         )
         registry.gauge(
@@ -290,7 +290,7 @@ class Requeuer:
         parts.waiting.served(request.key)
         if is_in_line and pod is not None and pod.uid == request.uid:
             self._charges.add(pod, node, now)
-        self._nudges.labels("quota" if is_in_line else "fits").inc()
+        self.woken.labels("quota" if is_in_line else "fits").inc()
 
     def _looks(self) -> queueing_hints.Looks:
         parts, now = self._parts, self._parts.clock.now()
@@ -314,7 +314,7 @@ class Requeuer:
             because = f"its victims have left {node}"
             if await self._writes.wake(key, uid, preemptor.at, because):
                 parts.waiting.settled(key, uid)
-                self._nudges.labels("victims").inc()
+                self.woken.labels("victims").inc()
 
 
 def _opened(delta: deltas.Delta) -> str:

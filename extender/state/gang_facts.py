@@ -147,7 +147,7 @@ def _is_alone(pod: core.Pod) -> bool:
 
 def _unschedulable(status: core.PodStatus) -> str:
     found = status.condition("PodScheduled")
-    if found is None or found.status != "False" or found.reason != "Unschedulable":
+    if found is None or not status.unschedulable:
         return ""
     if sentences.is_about_no_plan(found.message):
         return ""

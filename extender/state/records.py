@@ -65,6 +65,8 @@ class PodRecord(msgspec.Struct, frozen=True, gc=False):
     """What the plan of its gang needs of it; None of a pod that declares no gang."""
     offers: model.Reservation | None = None
     """What it offers to its owners, of a pod in operating mode that is Running and Ready."""
+    unschedulable: bool = False
+    """Whether kube-scheduler has said that it found no node."""
 
     @property
     def labels(self) -> Mapping[str, str]:
@@ -156,6 +158,7 @@ class Projector:
             owners=self._owners(pod.metadata.owner_references),
             gang=gang_facts.read(pod),
             offers=operating.read(pod),
+            unschedulable=not node and pod.status.unschedulable,
         )
 
     def granted(

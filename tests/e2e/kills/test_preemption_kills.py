@@ -37,6 +37,7 @@ def evicted(call):
 
 
 POINTS = {
+    "before the note": ("before", noted, 1),
     "after the note": ("after", noted, 1),
     "before the first eviction": ("before", evicted, 1),
     "after the first eviction": ("after", evicted, 1),

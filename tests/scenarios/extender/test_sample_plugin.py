@@ -7,6 +7,7 @@ import pytest_asyncio
 from extender import app, registry
 from extender.settings import Settings
 from kube.client import access as accesses
+from process.http import ports
 from process.runtime import clock as clocks
 from tests.extender.sample_plugin import allocation, plugin, tracker
 from tests.planes import raw
@@ -15,29 +16,37 @@ KNOWN = registry.PLUGINS | {
     "Slots": lambda _: plugin.SlotsPlugin(cap=6),
 }
 """The one line by which the plug-in is added."""
+FULL = registry.PLUGINS | {"Slots": lambda _: plugin.SlotsPlugin(cap=0)}
 PLUGINS = {"enabled": ("Slots",), "weights": {"Slots": 1}}
 SINGLE = {"example.com/zones": "2", "example.com/topology-policy": "single-numa-node"}
 
 
 @contextlib.asynccontextmanager
-async def extending(here):
-    """An extender with the plug-in, and the scheduler that calls it."""
+async def alone(here, port=0, plugins=KNOWN):
+    """An extender with the plug-in."""
     plane, anywhere = here.plane, {"port": 0, "linger_seconds": 0, "announce_seconds": 0}
     access = accesses.Access(plane.server, plane.ca, accesses.StaticToken(plane.token))
-    chosen = Settings(server=anywhere, health=anywhere, plugins=PLUGINS)
+    chosen = Settings(server={**anywhere, "port": port}, health=anywhere, plugins=PLUGINS)
     async with app.running(
-        chosen, access=access, clock=clocks.SystemClock(), plugins=KNOWN
+        chosen, access=access, clock=clocks.SystemClock(), plugins=plugins
     ) as made:
 
         async def ready():
             return made.health.ready
 
         await raw.eventually(ready, raw.PATIENCE)
-        await plane.start_scheduler(made.url, filter_timeout_seconds=30)
+        yield made
+
+
+@contextlib.asynccontextmanager
+async def extending(here):
+    """An extender with the plug-in, and the scheduler that calls it."""
+    async with alone(here) as made:
+        await here.plane.start_scheduler(made.url, filter_timeout_seconds=30)
         try:
             yield made
         finally:
-            await plane.stop_scheduler()
+            await here.plane.stop_scheduler()
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -94,6 +103,20 @@ async def test_what_only_the_plugin_counts_is_refused_told_and_tried_again(here,
     assert await numbers(here, "blue") == "6"
     await here.api.delete(here.path("pods", "second"))
     assert await numbers(here, "third") == "4"
+
+
+async def test_what_was_refused_before_a_restart_is_tried_again(here, watched):
+    """kube-scheduler hears of nothing that may help: only the extender's arguments change."""
+    await with_slots(here, 4)
+    (port,) = ports.take(1)
+    async with contextlib.AsyncExitStack() as stack:
+        async with alone(here, port, FULL) as made:
+            await here.plane.start_scheduler(made.url, filter_timeout_seconds=30)
+            stack.push_async_callback(here.plane.stop_scheduler)
+            await asking(here, "one", 1, team="red")
+            await here.refused("one", plugin.CAPPED.reason)
+        async with alone(here, port):
+            assert await numbers(here, "one") == "0"
 
 
 async def test_a_higher_tier_outranks_everything_that_the_scheduler_prefers(here, extended):

@@ -1,0 +1,169 @@
+"""A pod that was refused before the extender was started anew is tried once more."""
+
+import pytest
+
+from api import names
+from tests.extender import running_extender
+
+START = 1782907510.0
+GANG = {
+    "gang.scheduling.koordinator.sh/name": "g",
+    "gang.scheduling.koordinator.sh/min-available": "2",
+}
+
+
+def waiting(make, name, reason="Unschedulable", *, priority=0, **more):
+    """A pod that kube-scheduler has told why it has no node."""
+    pod = make.pod(name, **more)
+    pod["spec"]["priority"] = priority
+    pod["status"]["conditions"] = [{"type": "PodScheduled", "status": "False", "reason": reason}]
+    return pod
+
+
+class Anew(running_extender.Extender):
+    """A running extender that has found pods that wait, and when it woke each."""
+
+    def woken(self):
+        """The names of those woken, in their order."""
+        pods = [one["metadata"] for one in self.server.objects["pods"].values()]
+        found = {
+            one["name"]: one.get("annotations", {}).get(names.ANNOTATION_NUDGE) for one in pods
+        }
+        return sorted((name for name, when in found.items() if when), key=lambda name: found[name])
+
+    async def filter(self, name, *nodes):
+        pod = self.server.objects["pods"][f"default/{name}"]
+        body = {"Pod": pod, "Nodes": None, "NodeNames": list(nodes)}
+        return (await self.call("filter", body))["NodeNames"]
+
+
+@pytest.fixture
+def begun(api_server, make):
+    """Starts an extender over what is in the API server."""
+    api_server.put("nodes", make.node("n1"))
+
+    def begin(**options):
+        return running_extender.opened(Anew, api_server, make, START, **options)
+
+    return begin
+
+
+async def test_a_pod_that_was_refused_before_is_woken_once(api_server, make, begun):
+    api_server.put("pods", waiting(make, "p"))
+    async with begun() as anew:
+        assert anew.woken() == []
+        await anew.until(anew.woken)
+        first = anew.nudged("p")
+        await anew.time.advance(600)
+        assert anew.nudged("p") == first
+        async with anew.session.get(f"{anew.app.health_url}/metrics") as page:
+            assert 'koord_extender_nudges_total{because="restart"} 1.0' in await page.text()
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [
+        pytest.param({"reason": "SchedulingGated"}, id="held by a gate"),
+        pytest.param({"reason": "SchedulerError"}, id="its call failed: it is tried by itself"),
+        pytest.param({"annotations": GANG}, id="a gang is tried as a whole"),
+        pytest.param({"node": "n1"}, id="it has a node"),
+        pytest.param({"phase": "Failed"}, id="it has ended"),
+    ],
+)
+async def test_others_are_left_alone(api_server, make, begun, pod):
+    api_server.put("pods", waiting(make, "other", **pod))
+    api_server.put("pods", make.pod("new"))
+    api_server.put("pods", waiting(make, "p"))
+    async with begun() as anew:
+        await anew.until(anew.woken)
+        await anew.time.advance(60)
+        assert anew.woken() == ["p"]
+
+
+async def test_a_pod_that_is_refused_again_is_known_and_waits_for_a_change(api_server, make, begun):
+    api_server.put("nodemetrics", make.metric("n1", cpu="127"))
+    api_server.put("pods", waiting(make, "p", requests={"cpu": "1"}))
+    async with begun() as anew:
+        assert await anew.filter("p", "n1") == []
+        await anew.time.advance(60)
+        assert anew.woken() == []
+
+
+async def test_a_pod_that_is_being_bound_or_gone_is_left_alone(api_server, make, begun):
+    for name in ("bound", "gone", "p"):
+        api_server.put("pods", waiting(make, name))
+    api_server.echo = False
+    async with begun() as anew:
+        api_server.delete("pods", "default/gone")
+        body = {"PodName": "bound", "PodNamespace": "default", "PodUID": "uid-bound", "Node": "n1"}
+        assert (await anew.call("bind", body))["Error"] == ""
+        await anew.until(anew.woken)
+        await anew.time.advance(60)
+        assert anew.woken() == ["p"]
+
+
+async def test_a_pod_is_left_alone_once_something_else_is_said_of_it(api_server, make, begun):
+    for name in ("failed", "new"):
+        api_server.put("pods", waiting(make, name, "SchedulerError"))
+    for name in ("tried", "preempts", "p"):
+        api_server.put("pods", waiting(make, name))
+    noted = {names.ANNOTATION_PREEMPTION: "for this one others leave"}
+    async with begun() as anew:
+        api_server.put("pods", waiting(make, "new"))
+        api_server.put("pods", waiting(make, "tried", "SchedulerError"))
+        api_server.put("pods", waiting(make, "preempts", annotations=noted))
+        await anew.until(anew.woken)
+        await anew.time.advance(60)
+        assert anew.woken() == ["p"]
+
+
+async def test_a_pod_that_came_anew_under_its_name_is_left_alone(api_server, make, begun):
+    api_server.put("pods", waiting(make, "p"))
+    async with begun() as anew:
+        api_server.delete("pods", "default/p")
+        api_server.put("pods", waiting(make, "p", uid="another"))
+        await anew.time.advance(60)
+        assert anew.woken() == []
+
+
+async def test_namespaces_take_turns_and_the_most_important_pods_come_first(
+    api_server, make, begun
+):
+    for number in range(6):
+        api_server.put("pods", waiting(make, f"many-{number}", priority=number, namespace="many"))
+    for number in range(2):
+        api_server.put("pods", waiting(make, f"few-{number}", priority=number, namespace="few"))
+    api_server.put("pods", waiting(make, "urgent", priority=9, namespace="last"))
+    async with begun(nudges={"per_second": 1, "burst": 1}) as anew:
+        await anew.until(lambda: len(anew.woken()) == 9)
+        assert anew.woken() == [
+            "urgent", "many-5", "few-1", "many-4", "few-0", "many-3", "many-2", "many-1", "many-0"
+        ]  # fmt: skip
+
+
+async def test_a_write_that_failed_is_tried_again(api_server, make, begun):
+    api_server.put("pods", waiting(make, "p"))
+    api_server.fault = "patch"
+    async with begun() as anew:
+        await anew.until(lambda: api_server.faults > 2)
+        assert anew.woken() == []
+        api_server.fault = None
+        await anew.until(anew.woken)
+
+
+async def test_it_ends_when_kube_scheduler_has_tried_all_by_itself(api_server, make, begun):
+    api_server.put("pods", waiting(make, "p"))
+    api_server.fault = "patch"
+    async with begun() as anew:
+        await anew.until(lambda: api_server.faults > 2)
+        await anew.time.advance(400)
+        tries, api_server.fault = api_server.faults, None
+        await anew.time.advance(60)
+        assert (api_server.faults, anew.woken()) == (tries, [])
+
+
+async def test_it_is_switched_off_with_all_other_nudges(api_server, make, begun):
+    api_server.put("pods", waiting(make, "p"))
+    async with begun(nudges={"enabled": False}) as anew:
+        await anew.time.advance(60)
+        assert anew.woken() == []
