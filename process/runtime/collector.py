@@ -161,7 +161,7 @@ def _newcomers() -> int:
 @contextlib.asynccontextmanager
 async def running(limits: Limits | None = None) -> AsyncIterator[Collector]:
     """Take over from Python; what is here now is taken to stay as long as the process."""
-    before = gc.get_threshold()
+    before, kept_before = gc.get_threshold(), gc.get_freeze_count()
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_YOUNG)
@@ -172,7 +172,9 @@ async def running(limits: Limits | None = None) -> AsyncIterator[Collector]:
             yield kept
     finally:
         gc.set_threshold(*before)
-        gc.unfreeze()
+        # What was left out before, as the modules of a process that starts others, stays left out.
+        if not kept_before:
+            gc.unfreeze()
 
 
 class Timing:

@@ -6,7 +6,6 @@ import os
 import random
 import re
 import time
-import tracemalloc
 
 import msgspec
 import numpy as np
@@ -19,6 +18,7 @@ from extender.informers import elastic_quotas
 from extender.informers.nodes import node_metrics
 from extender.state import lending, records
 from kube.client import wire
+from tests import held_memory
 from tests.extender.scoring import deciding
 from tests.hostile import DEEP, HOSTILE, broken, nested
 
@@ -249,18 +249,6 @@ LONG = {
 }
 
 
-def held_after(feed):
-    """Return the bytes that are held of what is fed and gone."""
-    feed(0)
-    tracemalloc.start()
-    try:
-        for number in range(1, 40):
-            feed(number)
-        return tracemalloc.get_traced_memory()[0]
-    finally:
-        tracemalloc.stop()
-
-
 @pytest.mark.parametrize("kind", LONG)
 def test_nothing_is_kept_of_long_pods_that_are_gone(make, kind):
     projector = records.Projector()
@@ -270,7 +258,7 @@ def test_nothing_is_kept_of_long_pods_that_are_gone(make, kind):
         raw = {**base, "metadata": {**base["metadata"], **LONG[kind](number)}}
         projector.pod(msgspec.convert(raw, core.Pod))
 
-    assert held_after(feed) < 2 << 20
+    assert held_memory.blocks(feed, 10) < 3000
 
 
 @pytest.mark.parametrize("beside", ["nothing", "a service", "a pod with a term"])
@@ -290,4 +278,4 @@ def test_nothing_is_kept_of_long_pods_that_were_asked_about(beside):
         made.filter(deciding.pod("p", metadata=metadata), "n1", "n2")
 
     # What it was sent to a node with counts for two seconds.
-    assert held_after(feed) < 4 << 20
+    assert held_memory.blocks(feed, 10) < 10_000

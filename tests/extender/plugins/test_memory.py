@@ -1,7 +1,5 @@
 """Plug-ins keep nothing of pods and nodes with thousands of resources once these are gone."""
 
-import tracemalloc
-
 import pytest
 
 from api.koordinator.metadata import qos
@@ -21,6 +19,7 @@ from extender.plugins.node_resources_fit_plus import node_resources_fit_plus as 
 from extender.plugins.reservation import allocation as reservations
 from extender.plugins.scarce_resource_avoidance import scarce_resource_avoidance as scarce
 from extender.state import lending
+from tests import held_memory
 
 ARGUMENTS = load.Arguments(
     load.Profile(*[load.Thresholds({})] * 3), factors={"cpu": 85}, weights={"cpu": 1}
@@ -70,15 +69,7 @@ def test_nothing_is_kept_of_long_requests(read):
         requests = tuple(sorted((f"example.com/{number}-{at}", 1) for at in range(3000)))
         read(views.PodRequirements(requests, (), qos.Band.PROD, is_member=True))
 
-    feed(0)
-    tracemalloc.start()
-    try:
-        for number in range(1, 21):
-            feed(number)
-        held, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert held < 1 << 20
+    assert held_memory.blocks(feed, 10) < 3000
 
 
 @pytest.mark.parametrize("count", [2, 3000])

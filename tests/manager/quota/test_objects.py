@@ -1,12 +1,11 @@
 """What is kept of pods is shared between those that are alike, and gone with them."""
 
-import tracemalloc
-
 import msgspec
 import pytest
 
 from api.kubernetes import core
 from manager.quota import objects
+from tests import held_memory
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -31,25 +30,18 @@ LONG = {
 }
 
 
-PODS = 150
-BYTES = {"requests": 16 << 20, "gates": 16 << 20}
-"""At most, where names are interned: the interpreter's table of them may grow once, by what a whole
-test process has used. What is kept of so many pods is 40 MiB and more, of tolerations 3 MiB."""
-OTHER_BYTES = 1 << 20
+PODS = 40
+OF_NAMES = 60_000
+"""Blocks at most of the names that are remembered by themselves, whatever pods there are."""
+FEW = 3000
+"""Blocks at most of all else. So many pods have 120,000 names, and 8,000 tolerations."""
 
 
 @pytest.mark.parametrize("kind", LONG)
 def test_nothing_is_kept_of_long_pods_that_are_gone(kind):
     shapes = objects.Shapes()
-    shapes.pod(pod(**LONG[kind](0)))
-    tracemalloc.start()
-    try:
-        for number in range(1, PODS):
-            shapes.pod(pod(**LONG[kind](number)))
-        held, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert held < BYTES.get(kind, OTHER_BYTES)
+    held = held_memory.blocks(lambda number: shapes.pod(pod(**LONG[kind](number))), PODS)
+    assert held < (OF_NAMES if kind == "requests" else FEW)
 
 
 def test_pods_that_are_alike_share_what_they_ask_for():
