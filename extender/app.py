@@ -75,7 +75,7 @@ def _beside(
     assert on.events is not None
     parts = requeue.Parts(on.client, on.clock, on.books, on.plugins, waits, on.pods)
     return background.Background(
-        parts, settings.explanations, settings.nudges, on.events, on.figures
+        parts, settings.explanations, settings.nudges, on.switches, (on.events, on.figures)
     )
 
 

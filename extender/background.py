@@ -12,6 +12,7 @@ from extender.settings import ExplanationSettings, NudgeSettings
 from extender.state import records
 from kube.controllers import recorder
 from kube.informers import informer_set, reflector, store
+from process.configuration import switches
 from process.runtime import metrics, supervise
 
 
@@ -23,9 +24,10 @@ class Background:
         parts: requeue.Parts,
         explanations: ExplanationSettings,
         waking: NudgeSettings,
-        events: recorder.EventRecorder,
-        registry: metrics.Registry,
+        live: switches.Switches,
+        told: tuple[recorder.EventRecorder, metrics.Registry],
     ) -> None:
+        events, registry = told
         self._members = informer_set.InformerSet(parts.client, parts.clock)
         questions = self._members.add(
             reflector.Projection(resources.SCHEDULE_EXPLANATIONS, dict, explanation_status.question)
@@ -45,7 +47,7 @@ class Background:
             registry,
         )
         self.nudges = requeue.Requeuer(parts, waking, registry)
-        self._earlier = earlier_refusals.EarlierRefusals(parts, waking, self.nudges.woken)
+        self._earlier = earlier_refusals.EarlierRefusals(parts, live, waking, self.nudges.woken)
         self._watches = explanations.write
         self._waiting = parts.waiting
         parts.pods.listen(self._follow)
@@ -60,7 +62,8 @@ class Background:
             self._members.start(supervisor)
             supervisor.start("explain", self.answers.run)
         supervisor.start("nudge", self.nudges.run)
-        supervisor.spawn("nudge again", self._earlier.wake(loaded))
+        supervisor.spawn("nudge after start", self._earlier.after_start(loaded))
+        supervisor.start("nudge while off", self._earlier.while_off)
 
     def _follow(self, change: store.Change[records.PodRecord]) -> None:
         """Forget pods that found a node or are gone."""

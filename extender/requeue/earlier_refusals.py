@@ -1,10 +1,10 @@
-"""Wakes pods that the extender refused before this process began, each once after its start.
+"""Wakes pods whose refusal no longer counts: another process gave it, or refusing is switched off.
 
-Which pods wait for what is in memory only. Of those refused before, kube-scheduler keeps each
-aside as unschedulable until it hears of an event that may help; what only the extender knows of
-is no such event. Each is therefore tried once more, and is known from then on if it is refused
-again. Those that kube-scheduler will try by itself do not have that condition: their calls failed
-while there was no extender.
+kube-scheduler keeps a pod that was refused aside until it hears of an event that may help; what
+only the extender knows of is no such event. Which pods wait for what is in memory only, so each one
+that was refused before this process began is tried once more, and is known from then on if it is
+refused again. Those that kube-scheduler will try by itself do not have that condition: their calls
+failed while there was no extender.
 """
 
 import asyncio
@@ -14,10 +14,11 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from domain import fairness
-from extender.requeue import requeue, writes
+from extender.requeue import requeue, unschedulable_pods, writes
 from extender.settings import NudgeSettings
 from extender.state import records
 from kube.informers import store
+from process.configuration import switches
 from process.runtime import series, token_bucket
 
 logger = logging.getLogger(__name__)
@@ -27,15 +28,21 @@ _FLUSHED_SECONDS: Final = 330.0
 between two looks at them."""
 _FAILED_SECONDS: Final = 1.0
 """The pause after a write that failed."""
+_LOOK_SECONDS: Final = 1.0
+"""How often is looked whether refusing is switched off."""
 
 
 class EarlierRefusals:
-    """The pods that the API server showed as unschedulable when this process began."""
+    """Those of the processes before this one, and those before the live switch was thrown."""
 
     def __init__(
-        self, parts: requeue.Parts, settings: NudgeSettings, nudges: series.Counter
+        self,
+        parts: requeue.Parts,
+        live: switches.Switches,
+        settings: NudgeSettings,
+        nudges: series.Counter,
     ) -> None:
-        self._parts, self._settings, self._nudges = parts, settings, nudges
+        self._parts, self._live, self._settings, self._nudges = parts, live, settings, nudges
         self._writes = writes.Writes(parts.client, parts.clock, parts.pods, parts.waiting)
         self._refused: dict[str, records.PodRecord] = {}
         self._stop = parts.pods.listen(self._follow)
@@ -47,20 +54,22 @@ class EarlierRefusals:
         else:
             self._refused.pop(change.key, None)
 
-    async def wake(self, loaded: asyncio.Event) -> None:
+    # -- after a start ---------------------------------------------------------------------
+
+    async def after_start(self, loaded: asyncio.Event) -> None:
         """Wake them once the cluster has been listed, at the rate of other pods."""
         await loaded.wait()
         self._stop()
-        clock = self._parts.clock
+        clock, settings = self._parts.clock, self._settings
         until = clock.monotonic() + _FLUSHED_SECONDS
         left = collections.deque(_in_turn(self._refused.values()))
         self._refused = {}
-        if not left or not self._settings.enabled:
+        if not left or not settings.enabled:
             return
         logger.info("pods were refused before this process began pods=%d", len(left))
-        rate = token_bucket.ClockedBucket(clock, self._settings.per_second, self._settings.burst)
+        rate = token_bucket.ClockedBucket(clock, settings.per_second, settings.burst)
         # Some are tried by themselves meanwhile.
-        await clock.sleep(self._settings.pause_seconds)
+        await clock.sleep(settings.pause_seconds)
         while left and clock.monotonic() < until:
             pod = left.popleft()
             if not self._is_left(pod):
@@ -85,6 +94,41 @@ class EarlierRefusals:
         if parts.waiting.get(pod.key) is not None or parts.waiting.preemptor(pod.key) is not None:
             return False
         return parts.books.cluster.claim(uid) is None
+
+    # -- while nothing is refused ----------------------------------------------------------
+
+    async def while_off(self) -> None:
+        """Wake those that wait whenever refusing is switched off; for ever."""
+        clock, settings = self._parts.clock, self._settings
+        # As fast as pods for which quota is freed: somebody waits for them.
+        rate = token_bucket.ClockedBucket(
+            clock, settings.in_line_per_second, settings.in_line_burst
+        )
+        while True:
+            await clock.sleep(_LOOK_SECONDS)
+            if not settings.enabled:
+                continue
+            for waiter in self._parts.waiting:
+                if self._live.enforces:
+                    break
+                if waiter.woken():
+                    continue
+                await rate.wait()
+                if not await self._let_try(waiter):
+                    break
+
+    async def _let_try(self, waiter: unschedulable_pods.UnschedulablePod) -> bool:
+        """Wake a pod unless it was tried or woken meanwhile; False where the write failed."""
+        parts, request = self._parts, waiter.request
+        if parts.waiting.get(request.key) is not waiter:
+            return True
+        because = f"the extender refuses nothing now: {self._live.mode}"
+        if not await self._writes.wake(request.key, request.uid, waiter.tried_at, because):
+            return False
+        parts.waiting.woken(waiter, parts.clock.now())
+        parts.waiting.served(request.key)
+        self._nudges.labels("switch").inc()
+        return True
 
 
 def _in_turn(pods: Iterable[records.PodRecord]) -> Iterator[records.PodRecord]:

@@ -1,4 +1,4 @@
-"""A pod that was refused before the extender was started anew is tried once more."""
+"""Pods that another process refused, or before that was switched off, are tried once more."""
 
 import pytest
 
@@ -167,3 +167,104 @@ async def test_it_is_switched_off_with_all_other_nudges(api_server, make, begun)
     async with begun(nudges={"enabled": False}) as anew:
         await anew.time.advance(60)
         assert anew.woken() == []
+
+
+SWITCHES = {"name": names.CONFIG_MAP_SWITCHES, "namespace": names.NAMESPACE, "uid": "c"}
+
+
+class Switched(Anew):
+    """The same, and its live switch."""
+
+    async def switch(self, mode):
+        self.server.put("configmaps", {"metadata": SWITCHES, "data": {"extender": mode}})
+        await self.until(lambda: str(self.app.answers.switches.mode) == mode)
+
+    async def waits(self, *pods):
+        """Let pods be refused that fit nowhere by their load."""
+        for name in pods:
+            self.server.put("pods", waiting(self.make, name, requests={"cpu": "4"}))
+        await self.until(lambda: all(self.app.feeds.pods.get(f"default/{name}") for name in pods))
+        for name in pods:
+            assert await self.filter(name, "n1") == []
+
+
+@pytest.fixture
+def full(api_server, make):
+    """An extender whose only node is busy."""
+    api_server.put("nodes", make.node("n1"))
+    api_server.put("nodemetrics", make.metric("n1", cpu="127"))
+
+    def begin(**options):
+        return running_extender.opened(Switched, api_server, make, START, **options)
+
+    return begin
+
+
+@pytest.mark.parametrize("mode", ["off", "observe"])
+async def test_those_that_wait_are_woken_once_when_nothing_is_refused_any_more(full, mode):
+    async with full() as extender:
+        await extender.waits("one", "two")
+        await extender.time.advance(60)
+        assert extender.woken() == []
+        await extender.switch(mode)
+        await extender.until(lambda: len(extender.woken()) == 2)
+        first = extender.nudged("one"), extender.nudged("two")
+        assert await extender.filter("one", "n1") == ["n1"]
+        await extender.time.advance(600)
+        assert (extender.nudged("one"), extender.nudged("two")) == first
+        async with extender.session.get(f"{extender.app.health_url}/metrics") as page:
+            assert 'koord_extender_nudges_total{because="switch"} 2.0' in await page.text()
+
+
+async def test_what_is_refused_after_the_switch_is_back_waits_as_before(full):
+    async with full() as extender:
+        await extender.switch("off")
+        await extender.switch("enforce")
+        await extender.waits("p")
+        await extender.time.advance(60)
+        assert extender.woken() == []
+        await extender.switch("off")
+        await extender.until(extender.woken)
+        first = extender.nudged("p")
+        await extender.switch("enforce")
+        assert await extender.filter("p", "n1") == []
+        await extender.time.advance(60)
+        assert extender.nudged("p") == first
+        await extender.switch("off")
+        await extender.until(lambda: extender.nudged("p") != first)
+
+
+async def test_a_write_that_fails_while_nothing_is_refused_is_tried_again_each_second(
+    api_server, full
+):
+    async with full(explanations={"write": False}) as extender:
+        await extender.waits("one", "two")
+        api_server.fault = "patch"
+        await extender.switch("off")
+        await extender.until(lambda: api_server.faults)
+        before = api_server.faults
+        await extender.time.advance(10)
+        assert 5 <= api_server.faults - before <= 11
+        api_server.fault = None
+        await extender.until(lambda: len(extender.woken()) == 2)
+
+
+async def test_one_that_is_tried_by_itself_meanwhile_is_not_woken(full):
+    async with full(nudges={"in_line_per_second": 0.1, "in_line_burst": 1}) as extender:
+        await extender.waits("one", "two", "three")
+        await extender.switch("off")
+        await extender.until(extender.woken)
+        # The next one waits for its turn by now.
+        (woken,) = extender.woken()
+        for name in {"one", "two", "three"} - {woken}:
+            assert await extender.filter(name, "n1") == ["n1"]
+        await extender.time.advance(60)
+        assert extender.woken() == [woken]
+
+
+async def test_without_nudges_the_switch_wakes_nobody(full):
+    async with full(nudges={"enabled": False}) as extender:
+        await extender.waits("p")
+        await extender.switch("off")
+        await extender.time.advance(60)
+        assert extender.woken() == []
