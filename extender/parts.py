@@ -37,8 +37,10 @@ class Deciding:
 
     def projector(self, scoring: assembly.Scoring | None) -> records.Projector:
         """Return what reads pods and nodes for all of them."""
-        traits = scoring.projector if scoring is not None else None
-        return records.Projector(traits, self.codecs, self.inputs)
+        if scoring is None:
+            return records.Projector(None, self.codecs, self.inputs)
+        schedulers = scoring.decider.profiles
+        return records.Projector(scoring.projector, self.codecs, self.inputs, schedulers)
 
 
 def build(settings: Settings, figures: metrics.Registry, known: registry.Plugins) -> Deciding:

@@ -4,7 +4,7 @@ Everything that plug-ins look at is read here, once per event.
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -66,7 +66,7 @@ class PodRecord(msgspec.Struct, frozen=True, gc=False):
     offers: model.Reservation | None = None
     """What it offers to its owners, of a pod in operating mode that is Running and Ready."""
     unschedulable: bool = False
-    """Whether kube-scheduler has said that it found no node."""
+    """Whether a scheduler that calls the extender has said that it found no node."""
 
     @property
     def labels(self) -> Mapping[str, str]:
@@ -120,8 +120,10 @@ class Projector:
         scoring: traits.Projector | None = None,
         codecs: Sequence[allocations.AllocationCodec] = (),
         inputs: requirement_reader.Inputs = requirement_reader.NO_INPUTS,
+        schedulers: Container[str] | None = None,
     ) -> None:
-        self._scoring = scoring
+        """`schedulers` names those that call the extender; None where that is not known."""
+        self._scoring, self._schedulers = scoring, schedulers
         self._requirements = requirement_reader.Reader(inputs)
         self._codecs = tuple(codecs)
         self._kept_labels: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
@@ -158,8 +160,11 @@ class Projector:
             owners=self._owners(pod.metadata.owner_references),
             gang=gang_facts.read(pod),
             offers=operating.read(pod),
-            unschedulable=not node and pod.status.unschedulable,
+            unschedulable=not node and pod.status.unschedulable and self._is_asked_about(pod),
         )
+
+    def _is_asked_about(self, pod: core.Pod) -> bool:
+        return self._schedulers is None or pod.spec.scheduler_name in self._schedulers
 
     def granted(
         self, notes: Mapping[str, str], wanted: PodRequirements

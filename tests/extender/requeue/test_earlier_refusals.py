@@ -4,6 +4,7 @@ import pytest
 
 from api import names
 from tests.extender import running_extender
+from tests.extender.scoring import test_assembly
 
 START = 1782907510.0
 GANG = {
@@ -78,6 +79,23 @@ async def test_others_are_left_alone(api_server, make, begun, pod):
         await anew.until(anew.woken)
         await anew.time.advance(60)
         assert anew.woken() == ["p"]
+
+
+async def test_pods_of_a_scheduler_that_does_not_call_the_extender_are_left_alone(
+    api_server, make, begun, tmp_path
+):
+    api_server.objects |= {plural: {} for plural in test_assembly.WATCHED}
+    for name in ("default-scheduler", "volcano"):
+        pod = waiting(make, f"of-{name}")
+        pod["spec"]["schedulerName"] = name
+        api_server.put("pods", pod)
+    file = tmp_path / "scheduler.yaml"
+    file.write_text(test_assembly.configuration())
+    called = {"version": "v1.36.3", "extender_url": test_assembly.URL, "config_file": file}
+    async with begun(scheduler=called) as anew:
+        await anew.until(anew.woken)
+        await anew.time.advance(60)
+        assert anew.woken() == ["of-default-scheduler"]
 
 
 async def test_a_pod_that_is_refused_again_is_known_and_waits_for_a_change(api_server, make, begun):
