@@ -106,11 +106,9 @@ class EarlierRefusals:
         )
         while True:
             await clock.sleep(_LOOK_SECONDS)
-            if not settings.enabled:
+            if not settings.enabled or self._live.enforces:
                 continue
             for waiter in self._parts.waiting:
-                if self._live.enforces:
-                    break
                 if waiter.woken():
                     continue
                 await rate.wait()
@@ -118,9 +116,15 @@ class EarlierRefusals:
                     break
 
     async def _let_try(self, waiter: unschedulable_pods.UnschedulablePod) -> bool:
-        """Wake a pod unless it was tried or woken meanwhile; False where the write failed."""
+        """Wake a pod unless it was tried or woken meanwhile; return whether the next has its turn.
+
+        Not where the write failed, or the switch is back.
+        """
+        if self._live.enforces:
+            return False
         parts, request = self._parts, waiter.request
-        if parts.waiting.get(request.key) is not waiter:
+        pod = parts.pods.get(request.key)
+        if parts.waiting.get(request.key) is not waiter or pod is None or pod.uid != request.uid:
             return True
         because = f"the extender refuses nothing now: {self._live.mode}"
         if not await self._writes.wake(request.key, request.uid, waiter.tried_at, because):

@@ -280,9 +280,32 @@ async def test_one_that_is_tried_by_itself_meanwhile_is_not_woken(full):
         assert extender.woken() == [woken]
 
 
+async def test_one_that_the_watch_does_not_show_holds_up_nobody(full):
+    """It may have been deleted while it was asked about."""
+    async with full() as extender:
+        gone = {"Pod": waiting(extender.make, "gone", requests={"cpu": "4"}), "NodeNames": ["n1"]}
+        assert (await extender.call("filter", gone))["NodeNames"] == []
+        await extender.waits("p")
+        await extender.switch("off")
+        began = extender.time.monotonic()
+        await extender.until(extender.woken)
+        assert extender.time.monotonic() - began < 5
+        assert extender.woken() == ["p"]
+
+
 async def test_without_nudges_the_switch_wakes_nobody(full):
     async with full(nudges={"enabled": False}) as extender:
         await extender.waits("p")
         await extender.switch("off")
         await extender.time.advance(60)
         assert extender.woken() == []
+
+
+async def test_no_more_are_woken_once_the_switch_is_back(full):
+    async with full(nudges={"in_line_per_second": 0.1, "in_line_burst": 1}) as extender:
+        await extender.waits("one", "two", "three")
+        await extender.switch("off")
+        await extender.until(extender.woken)
+        await extender.switch("enforce")
+        await extender.time.advance(60)
+        assert len(extender.woken()) == 1
