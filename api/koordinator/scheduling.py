@@ -7,7 +7,7 @@ import msgspec
 import pydantic
 from pydantic import Field
 
-from api.kubernetes import core, meta
+from api.kubernetes import core, meta, pod_defaults
 from api.wire import base
 
 PENDING: Final = "Pending"
@@ -174,9 +174,12 @@ class Reservation(meta.Object):
 
     @property
     def pod(self) -> core.Pod:
-        """Return the template as a pod."""
+        """Return the template as the pod that an API server makes of it."""
+        template = without_nulls(self.spec.template)
+        if isinstance(spec := template.get("spec"), Mapping):
+            template = {**template, "spec": pod_defaults.with_requests(spec)}
         try:
-            return msgspec.convert(without_nulls(self.spec.template), core.Pod)
+            return msgspec.convert(template, core.Pod)
         except msgspec.ValidationError as error:
             raise base.ReadError(f"Reservation {self.name}: spec.template: {error}") from error
 

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from api import resources
-from api.kubernetes import core
+from api.kubernetes import core, pod_defaults
 from cli import reading
 from cli.snapshot import format as formats
 from cli.snapshot import projection
@@ -83,7 +83,7 @@ def admitted(
     metadata["name"] = metadata.get("name") or metadata.get("generateName") or "simulated"
     if spec.pop("nodeName", ""):
         notes.append("spec.nodeName of the file is not looked at: a scheduler is to place the pod")
-    spec |= _priority(snapshot, spec)
+    spec = dict(pod_defaults.with_requests(spec)) | _priority(snapshot, spec)
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
     try:
         kept = projection.kept(resources.PODS, body)

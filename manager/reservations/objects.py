@@ -236,12 +236,14 @@ class User(msgspec.Struct, frozen=True, gc=False):
     """Uid of the Reservation."""
     node: str
     requests: dict[str, int]
+    has_ended: bool = False
+    """It holds nothing any more, but has used up a Reservation that is allocated once."""
 
 
 def user(pod: core.Pod) -> User | None:
-    """Project a pod; None where it is not placed, has ended or uses no Reservation."""
+    """Project a pod; None where it is not placed or uses no Reservation."""
     metadata = pod.metadata
-    if not pod.spec.node_name or pod.finished:
+    if not pod.spec.node_name:
         return None
     if names.ANNOTATION_RESERVATION_ALLOCATED not in metadata.annotations:
         return None
@@ -252,4 +254,5 @@ def user(pod: core.Pod) -> User | None:
     if written is None or not written.uid:
         return None
     owner = OwnerPod(metadata.uid, metadata.namespace, metadata.name)
-    return User(owner, written.uid, pod.spec.node_name, resources.pod_requests(pod))
+    requests = resources.pod_requests(pod)
+    return User(owner, written.uid, pod.spec.node_name, requests, has_ended=pod.finished)

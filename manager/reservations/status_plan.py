@@ -46,7 +46,11 @@ def planned(
     if over is not None:
         return over
     left = math.inf if found.expires_at is None else found.expires_at - now
-    found_users = sorted(users, key=lambda one: one.owner)
+    found_users = sorted(
+        # Nobody may have counted a pod that ended soon after it came.
+        (one for one in users if found.allocate_once or not one.has_ended),
+        key=lambda one: (one.has_ended, one.owner),
+    )
     if found.phase == scheduling.WAITING:
         return _awaited(found, found_users, min(left, _WAITING_REST), now)
     return _counted(found, found_users, min(left, LONGEST_REST), now)

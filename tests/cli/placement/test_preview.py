@@ -52,6 +52,15 @@ def test_nodes_that_take_it_stand_in_the_order_of_their_scores():
     }
 
 
+def test_a_pod_of_a_file_requests_what_it_limits():
+    pod = wanted()
+    pod["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "4", clusters.GPU: "1"}}
+    found = tried(a_node("n1"), a_node("n2", cpu="2", extra=GPUS), pod=pod)
+    assert found.places == ()
+    found = tried(a_node("n1"), a_node("n2", extra={clusters.GPU: "1"}), pod=pod)
+    assert [one.node for one in found.places] == ["n2"]
+
+
 CASES = [
     pytest.param(
         [a_node(cpu="4"), low()], wanted(), ("kube-scheduler", "n1", "lacks 4 cores"),

@@ -1,5 +1,6 @@
 """Owners, success, expiry and removal of a Reservation that has a node."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,6 +69,16 @@ def test_allocated_is_the_sum_of_the_owners_always(figures):
     got = objects.resources.amounts({k: v for k, v in status["allocated"].items() if v})
     assert got.get("cpu", 0) == sum(cpu for cpu, _ in figures)
     assert got.get("memory", 0) == sum(memory for _, memory in figures)
+
+
+def test_an_owner_that_ended_before_it_was_counted_has_used_it_up_where_it_is_allocated_once():
+    ended = msgspec.structs.replace(user("a"), has_ended=True)
+    status = written(planned(available({"allocateOnce": True}), ended))
+    assert status["phase"] == "Succeeded"
+    assert [one["name"] for one in status["currentOwners"]] == ["a"]
+    several = planned(available(), ended, user("b"))
+    assert [one["name"] for one in written(several)["currentOwners"]] == ["b"]
+    assert written(several)["allocated"]["cpu"] == "1"
 
 
 def test_the_first_owner_uses_a_reservation_up_that_is_allocated_once():
@@ -157,7 +168,6 @@ NO_USERS = {
     "deep": pod("[" * 5000),
     "no uid": pod('{"name":"r"}'),
     "not placed": pod('{"name":"r","uid":"x"}', node=""),
-    "over": pod('{"name":"r","uid":"x"}', phase="Succeeded"),
 }
 
 
@@ -170,6 +180,14 @@ def test_a_placed_pod_uses_the_reservation_that_its_annotation_names():
     found = objects.user(pod('{"name":"r","uid":"x"}'))
     assert found is not None
     assert (found.reservation, found.node, found.owner.name) == ("x", "n1", "p")
+    assert not found.has_ended
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_a_pod_that_has_ended_has_used_it(phase):
+    found = objects.user(pod('{"name":"r","uid":"x"}', phase=phase))
+    assert found is not None
+    assert found.has_ended
 
 
 @pytest.mark.parametrize("expires", ["0001-01-01T00:00:00Z", "0001-01-01T00:00:00+23:59"])

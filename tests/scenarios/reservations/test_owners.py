@@ -51,6 +51,20 @@ async def test_the_owner_finds_what_others_do_not_get(holding, kind):
     await holding.consistent()
 
 
+async def test_what_a_template_only_limits_is_held_as_well(holding):
+    """GPUs are usually written in limits alone: of pods, requests follow from limits."""
+    gpu = {"nvidia.com/gpu": "1"}
+    await holding.here.node("a", more=gpu)
+    resources = {"requests": {"cpu": "2"}, "limits": gpu}
+    await holding.reserve("r", OWNERS, spec={"container": {"resources": resources}})
+    await holding.available("r")
+    await holding.pod("alien", "1", requests=gpu)
+    await holding.refused("alien", "Insufficient")
+    await holding.pod("own", "2", labels=TEAM, requests=gpu)
+    await holding.uses("own", "r")
+    await holding.consistent()
+
+
 async def test_an_owner_that_has_only_one_of_two_labels_is_none(holding):
     await holding.here.node("a")
     both = {"job-id": "spark-123", "app": "spark-executor"}
