@@ -7,7 +7,7 @@ import pydantic
 
 from api import names
 from api.plugin_args import node
-from domain.scheduler_settings import load_aware
+from domain.scheduler_settings import known_names, load_aware
 from domain.usage import load
 from process.configuration import settings
 
@@ -23,14 +23,7 @@ class LoadAwareSettings(node.LoadAwareSchedulingArgs):
 class PluginSettings(settings.Settings):
     """Which plug-ins are asked and with which arguments."""
 
-    enabled: tuple[str, ...] = (
-        "Coscheduling",
-        "ElasticQuota",
-        "BatchFit",
-        "LoadAware",
-        "Reservation",
-        "DeviceShare",
-    )
+    enabled: tuple[str, ...] = known_names.ENABLED
     """Plug-ins in the order in which they filter."""
     weights: dict[str, int] = pydantic.Field(
         default_factory=lambda: {

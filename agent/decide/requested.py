@@ -1,6 +1,6 @@
 """Pods that leave because more is requested of what is lent than the node lends. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
@@ -98,14 +98,13 @@ def of_pod(pod: state.PodState, native: str) -> tuple[str, int]:
     lent = _LENT[native].get(eviction.band(pod))
     if lent is None:
         return native, resources.pod_requests(pod.pod).get(native, 0)
-    spec = pod.pod.spec
-    sidecars = (c for c in spec.init_containers if c.restart_policy == "Always")
-    return lent, of_containers((*spec.containers, *sidecars), lent)
+    return lent, of_lasting(pod.pod, lent)
 
 
-def of_containers(containers: Iterable[core.Container], resource: str) -> int:
-    """Return what containers request of one resource."""
-    return sum(state.core_amount(c.resources.requests, resource) for c in containers)
+def of_lasting(pod: core.Pod, resource: str) -> int:
+    """Return what the containers that run as long as a pod does request of one resource."""
+    lasting = resources.lasting(pod.spec)
+    return sum(state.core_amount(one.resources.requests, resource) for one in lasting)
 
 
 def excess(

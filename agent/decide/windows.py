@@ -26,11 +26,7 @@ class Windows:
         """Take one look in."""
         pods = [pod for pod in picture.pods if pod.qos is qos.QoS.BE]
         used = [pod.usage.cpu for pod in pods if pod.usage.cpu is not None]
-        request = sum(
-            requested.of_containers(pod.pod.spec.containers, names.BATCH_CPU)
-            for pod in pods
-            if pod.active
-        )
+        request = sum(requested.of_lasting(pod.pod, names.BATCH_CPU) for pod in pods if pod.active)
         self._series["usage"].add(now, sum(used) * 1000)
         self._series["request"].add(now, request)
         limit = real_limit(picture)

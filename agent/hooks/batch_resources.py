@@ -12,6 +12,7 @@ from agent.model import annotations, cgroup_properties, edits, state
 from api import names
 from api.koordinator.metadata import qos
 from api.kubernetes import core
+from domain.pods import resources
 
 QUOTA_ABOVE = -1
 
@@ -99,15 +100,11 @@ def extended(pod: core.Pod, *, from_spec: bool = True) -> Asked | None:
     # Containers with plain limits alone are inside the pod as well, and so are sidecars.
     beside = {
         c.name: _of_spec(c, native)
-        for c in (*spec.containers, *(c for c in spec.init_containers if _lasts(c)))
+        for c in resources.lasting(spec)
         if c.name not in listed and not _has_batch(c) and native.get(c.name)
     }
     level = spec.resources.limits if spec.resources is not None else {}
     return Asked({**listed, **beside}, listed, _limits(level), native)
-
-
-def _lasts(container: core.Container) -> bool:
-    return container.restart_policy == "Always"
 
 
 def _of_spec(container: core.Container, native: Mapping[str, Native]) -> Batch:
@@ -143,7 +140,7 @@ def _lower(one: int, other: int) -> int:
 def _by_name(spec: _Spec) -> Mapping[str, Batch] | None:
     if spec.containers is None:
         return None
-    return {name: _batch(resources) for name, resources in spec.containers.items()}
+    return {name: _batch(asked) for name, asked in spec.containers.items()}
 
 
 _REMEMBERED = annotations.Reader(names.ANNOTATION_EXTENDED_RESOURCE_SPEC, _Spec, _by_name)
@@ -154,11 +151,11 @@ def _has_batch(container: core.Container) -> bool:
     return any(n in side for n in names.BATCH_RESOURCES for side in (asked.requests, asked.limits))
 
 
-def _batch(resources: _Resources | core.ResourceRequirements) -> Batch:
+def _batch(asked: _Resources | core.ResourceRequirements) -> Batch:
     return Batch(
-        state.core_amount(resources.requests, names.BATCH_CPU),
-        state.core_amount(resources.limits, names.BATCH_CPU),
-        state.core_amount(resources.limits, names.BATCH_MEMORY),
+        state.core_amount(asked.requests, names.BATCH_CPU),
+        state.core_amount(asked.limits, names.BATCH_CPU),
+        state.core_amount(asked.limits, names.BATCH_MEMORY),
     )
 
 

@@ -174,12 +174,7 @@ def _of_pod(role: edits.Role, pod: core.Pod) -> str:
     if role is _R.CPU_SHARES:
         return str(cgroup_properties.shares(resources.pod_requests(pod).get(names.CPU, 0)))
     name = names.CPU if role is _R.CPU_QUOTA else names.MEMORY
-    lasting = [
-        *pod.spec.containers,
-        *(one for one in pod.spec.init_containers if one.restart_policy == "Always"),
-    ]
-    whole = pod.spec.resources.limits.get(name) if pod.spec.resources else None
-    if whole is None and not all(one.resources.limits.get(name) for one in lasting):
+    if not resources.is_limited(pod.spec, name):
         return "-1"
     amount = resources.pod_limits(pod).get(name, 0)
     return str(cgroup_properties.quota(amount)) if role is _R.CPU_QUOTA else str(amount or -1)

@@ -102,6 +102,11 @@ class ContainerState(msgspec.Struct, frozen=True, gc=False):
     quota_us: int | None = None
     """Cpu time per period, -1 for no limit, None while it is unknown."""
 
+    @property
+    def lasts(self) -> bool:
+        """Whether it runs as long as its pod does: regular containers and sidecars."""
+        return not self.initial or self.container.restart_policy == "Always"
+
 
 class PodState(msgspec.Struct, frozen=True, gc=False):
     """A pod on this node and its latest usage."""

@@ -217,7 +217,7 @@ def _forecast(found: peaks.Forecast | None) -> dict[str, Any]:
 def _containers(reporting: Reporting, pod: state.PodState, memory: str) -> dict[str, Any]:
     metadata = pod.pod.metadata
     found = []
-    for container in pod.pod.spec.containers:
+    for container in resources.lasting(pod.pod.spec):
         used = reporting.average(("container", metadata.uid, container.name), memory)
         if used is None:
             continue

@@ -4,8 +4,8 @@ Readers of documents validate strictly; settings files, flags and variables hold
 models with numbers that may be texts.
 """
 
-from collections.abc import Iterator
-from typing import Annotated, Literal, Self
+from collections.abc import Iterator, Mapping
+from typing import Annotated, ClassVar, Literal, Self
 
 import pydantic
 from pydantic import Field
@@ -26,10 +26,20 @@ class Arguments(base.Model):
 
     model_config = pydantic.ConfigDict(extra="forbid")
 
+    without_effect: ClassVar[Mapping[str, str]] = {}
+    """Fields that nothing reads, each with what holds instead; kept so that documents are read."""
+
     def complete(self) -> Self:
         """Return the arguments with every default filled in."""
         return self
 
     def doubts(self) -> Iterator[tuple[str, str]]:
         """Yield fields that are legal and have no effect, each with what to do instead."""
-        return iter(())
+        for field, known in type(self).model_fields.items():
+            path, value = str(known.alias or field), getattr(self, field)
+            instead = self.without_effect.get(field)
+            if instead and value != known.get_default(call_default_factory=True):
+                yield path, f"has no effect, {instead}; leave it out"
+            elif not instead and isinstance(value, Arguments):
+                for inner, doubt in value.doubts():
+                    yield f"{path}.{inner}", doubt

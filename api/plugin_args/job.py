@@ -1,7 +1,7 @@
 """Arguments of plug-ins for jobs and tenants: reservations, quotas, gangs."""
 
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Final, Literal
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Final, Literal
 
 import pydantic
 from pydantic import Field
@@ -14,6 +14,10 @@ from api.wire import base, quantity
 
 class PreAllocationConfig(Arguments):
     """Reservations that take the place of running pods."""
+
+    without_effect: ClassVar[Mapping[str, str]] = {
+        "prefer_no_pre_allocated_pods": "free capacity comes first always"
+    }
 
     enable_cluster_mode: bool = False
     """Look for such pods in the whole cluster."""
@@ -57,25 +61,38 @@ def _groups(value: tuple[str, ...]) -> tuple[str, ...]:
     return value
 
 
+_EVERY_NODE: Final = "preemption looks at each node that passed the filters of kube-scheduler"
+_WORKERS: Final = "objects are reconciled side by side as far as they do not touch each other"
+
+
 class ReservationArgs(Arguments):
     """Hold capacity for owners that come later."""
+
+    without_effect: ClassVar[Mapping[str, str]] = {
+        "min_candidate_nodes_percentage": _EVERY_NODE,
+        "min_candidate_nodes_absolute": _EVERY_NODE,
+        "controller_workers": _WORKERS,
+        "gc_interval_seconds": "each Reservation that has ended is removed when its time comes",
+        "resync_interval_seconds": "metrics follow every change",
+        "reservation_selector_index": "Reservations are found without an index",
+    }
 
     enable_preemption: bool = False
     """Let reservations preempt pods of lower priority."""
     min_candidate_nodes_percentage: Percent = 10
-    """Least share of nodes that are looked at for preemption."""
+    """Kept for compatibility: preemption looks at each node that passed the scheduler's filters."""
     min_candidate_nodes_absolute: Annotated[int, Field(ge=0, le=2**31 - 1)] = 100
-    """Least number of them."""
+    """Kept for compatibility, likewise."""
     controller_workers: Count = 1
     """Parallel reconciles of reservations; kept for compatibility."""
     gc_duration_seconds: Seconds = 86400
     """How long a reservation that ended is kept."""
     gc_interval_seconds: Annotated[int, Field(ge=1, le=2**63 - 1)] = 60
-    """How often ended reservations are looked for."""
+    """Kept for compatibility: each ended reservation is removed when its time comes."""
     disable_garbage_collection: bool = False
     """Keep reservations that ended."""
     resync_interval_seconds: Annotated[int, Field(ge=1, le=2**63 - 1)] = 60
-    """How often the metrics of reservations are written anew."""
+    """Kept for compatibility: metrics follow every change."""
     pre_allocation_config: PreAllocationConfig = PreAllocationConfig()
     """Reservations that take the place of running pods."""
     ignored_resources: Annotated[tuple[str, ...], pydantic.AfterValidator(_extended)] = ()
@@ -83,7 +100,7 @@ class ReservationArgs(Arguments):
     ignored_resource_groups: Annotated[tuple[str, ...], pydantic.AfterValidator(_groups)] = ()
     """Domains of extended resources that reservations do not count."""
     reservation_selector_index: ReservationSelectorIndex = ReservationSelectorIndex()
-    """An index of reservations by labels."""
+    """An index of reservations by labels; kept for compatibility, none is needed."""
 
 
 def _at_least_zero(value: Mapping[str, str]) -> Mapping[str, str]:
@@ -124,8 +141,17 @@ class QuotaFeatureGates(Arguments):
         return {str(name): bool(on) for name, on in self.wire().items()}
 
 
+_QUEUE_HINTS: Final = "pods are tried again when something changes that they wait for"
+
+
 class ElasticQuotaArgs(Arguments):
     """Share the cluster among quotas that lend and borrow."""
+
+    without_effect: ClassVar[Mapping[str, str]] = {
+        "enable_queue_hint": _QUEUE_HINTS,
+        "quota_snapshot_update_interval": _QUEUE_HINTS,
+        "hook_plugins": "no hook is built in",
+    }
 
     delay_evict_time: Duration = 120.0
     """How long a quota may exceed what it may use before pods are evicted."""
@@ -152,9 +178,9 @@ class ElasticQuotaArgs(Arguments):
     disable_default_quota_preemption: bool = True
     """Do not preempt for pods without a quota."""
     enable_queue_hint: bool = False
-    """Try pods again on relevant events only."""
+    """Kept for compatibility: pods are tried again when something changes that they wait for."""
     quota_snapshot_update_interval: Duration = 120.0
-    """How often the snapshot for that is made."""
+    """Kept for compatibility, likewise."""
     borrow_half_life: Duration = 0.0
     """Half-life of what quotas have borrowed, where those who borrowed less go first; 0s: off."""
     feature_gates: QuotaFeatureGates = QuotaFeatureGates()
@@ -169,14 +195,14 @@ class ElasticQuotaArgs(Arguments):
             raise ValueError("is no name of a namespace")
         return value
 
-    def doubts(self) -> Iterator[tuple[str, str]]:
-        """Yield fields that are legal and have no effect, each with what to do instead."""
-        if self.hook_plugins:
-            yield "hookPlugins", "has no effect, no hook is built in; leave it out"
-
 
 class CoschedulingArgs(Arguments):
     """Place gangs as a whole."""
+
+    without_effect: ClassVar[Mapping[str, str]] = {
+        "controller_workers": _WORKERS,
+        "skip_check_schedule_cycle": "there is no schedule cycle",
+    }
 
     default_timeout: Duration = 600.0
     """How long a gang waits for its members where it does not say."""
@@ -198,8 +224,3 @@ class CoschedulingArgs(Arguments):
     def places_by_network(self) -> bool:
         """Whether gangs that ask for a topology get it: where nothing else is written, they do."""
         return self.aware_network_topology or "aware_network_topology" not in self.model_fields_set
-
-    def doubts(self) -> Iterator[tuple[str, str]]:
-        """Yield fields that are legal and have no effect, each with what to do instead."""
-        if self.skip_check_schedule_cycle:
-            yield "skipCheckScheduleCycle", "is deprecated and ignored; leave it out"

@@ -41,7 +41,7 @@ def parts(pod: podinfo.Pod, now: float, slack: int | None) -> Parts:
     age = now - pod.started if pod.started >= 0 else 0.0
     found = {
         "eviction": EVICTION,
-        "priority": _BANDS.get(pod.band, _IMPORTANT),
+        "priority": _BANDS.get(pod.importance, _IMPORTANT),
         "start": min(max(pod.restarts_cost_seconds, 0.0) / _MINUTE, _LONGEST_START),
         "restarts": min(restarts * _RESTART, 1.0),
         "age": min(max(age, 0.0) / _DAY, 1.0),

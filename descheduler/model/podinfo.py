@@ -5,6 +5,7 @@ from typing import Final
 
 import msgspec
 
+from api import names
 from api.koordinator.metadata import qos as qos_classes
 from api.kubernetes import core
 from domain.quota import placement
@@ -14,6 +15,9 @@ Amounts = Mapping[str, int]
 NOTHING: Final[Amounts] = {}
 ENDED: Final = frozenset({"Succeeded", "Failed"})
 """Phases in which a pod holds nothing of its node any more."""
+_BATCH, _PROD = qos_classes.Band.BATCH, qos_classes.Band.PROD
+_ABOVE_BANDS: Final = qos_classes.RANGES[_PROD].stop
+"""The lowest priority above those of all bands."""
 
 
 class Container(msgspec.Struct, frozen=True, gc=False):
@@ -106,6 +110,20 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     def name(self) -> str:
         """Return the name."""
         return self.key.partition("/")[2]
+
+    @property
+    def importance(self) -> qos_classes.Band:
+        """Return the band that says how early it leaves.
+
+        A priority above all bands counts as production, also where the pod requests nothing.
+        """
+        if (
+            self.band is _BATCH
+            and (self.priority or 0) >= _ABOVE_BANDS
+            and names.LABEL_PRIORITY_CLASS not in self.labels
+        ):
+            return _PROD
+        return self.band
 
     @property
     def controller(self) -> core.OwnerReference | None:

@@ -93,10 +93,7 @@ def _read(
 
 
 def _containers(pod: core.Pod, held: inventory.Allocation) -> dict[str, Pairs]:
-    running = (
-        *pod.spec.containers,
-        *(one for one in pod.spec.init_containers if one.restart_policy == "Always"),
-    )
+    running = resources.lasting(pod.spec)
     found = {}
     for kind in held:
         shares = _askers(running, kind) or _askers(pod.spec.init_containers, kind)

@@ -69,6 +69,32 @@ def pod_limits(pod: core.Pod) -> dict[str, int]:
     return add(limits, {name: value for name, value in overhead.items() if limits.get(name)})
 
 
+def lasting(spec: core.PodSpec) -> tuple[core.Container, ...]:
+    """Return the containers that run as long as the pod does: regular ones and sidecars."""
+    if not spec.init_containers:
+        return spec.containers
+    sidecars = (one for one in spec.init_containers if one.restart_policy == "Always")
+    return (*spec.containers, *sidecars)
+
+
+def is_limited(spec: core.PodSpec, resource: str) -> bool:
+    """Whether the kubelet limits a pod as a whole: the pod says so, or each of its containers.
+
+    Of init containers it looks at what sidecars have at that moment, which covers one without.
+    """
+    if spec.resources is not None and amounts(spec.resources.limits).get(resource):
+        return True
+    if not all(_side(one, "limits").get(resource) for one in spec.containers):
+        return False
+    covered = False
+    for container in spec.init_containers:
+        has_limit = bool(_side(container, "limits").get(resource))
+        if not (covered or has_limit):
+            return False
+        covered = covered or (has_limit and container.restart_policy == "Always")
+    return True
+
+
 def nonzero_requests(pod: core.Pod) -> dict[str, int]:
     """Return NonZeroRequested of NodeInfo: containers without a cpu or memory request count some.
 

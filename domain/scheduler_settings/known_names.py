@@ -10,6 +10,15 @@ from api.plugin_args import models
 BATCH_FIT: Final = "BatchFit"
 OURS: Final = (BATCH_FIT, *models.MODELS)
 """Plug-ins of the extender; BatchFit takes no arguments."""
+ENABLED: Final = (
+    "Coscheduling",
+    "ElasticQuota",
+    BATCH_FIT,
+    "LoadAware",
+    "Reservation",
+    "DeviceShare",
+)
+"""Those that are enabled where neither settings nor the ConfigMap say otherwise, in their order."""
 IN_TREE: Final = frozenset(scheduler_config.STOCK_WEIGHTS) | scheduler_config.NOT_SCORING
 """Plug-ins of kube-scheduler."""
 NOT_OFFERED: Final = frozenset({"DefaultPreBind", "SchedulingHint"})

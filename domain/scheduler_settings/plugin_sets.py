@@ -61,6 +61,11 @@ def resolved(point: str, standard: Sequence[Enabled], sets: Sets) -> tuple[Enabl
     )
 
 
+def anywhere(standard: Sequence[Enabled], sets: Sets) -> frozenset[str]:
+    """Return the plug-ins that are enabled at one extension point at least."""
+    return _names(one for point in TAKING_EFFECT for one in resolved(point, standard, sets))
+
+
 def merged(standard: Sequence[Enabled], own: PluginSet) -> tuple[Enabled, ...]:
     """Return the standard set as changed: what is enabled anew keeps its place in the order."""
     replaced = {one.name: one for one in own.enabled}

@@ -276,7 +276,7 @@ def _generation(pod: state.PodState) -> int:
         tuple(
             (one.group, one.name, _texts(one.container.resources))
             for one in pod.containers
-            if not one.initial
+            if one.lasts
         )
     )
 

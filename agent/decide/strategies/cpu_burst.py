@@ -167,7 +167,7 @@ def _pod(
 ) -> list[Change]:
     changes, moved = [], 0
     for container in pod.containers:
-        if container.initial:
+        if not container.lasts:
             continue
         change = _container(container, burst, load, buckets)
         if change.quota_us is not None and container.quota_us is not None:

@@ -136,7 +136,7 @@ def _missing(
 
 
 def _batch_request(pod: state.PodState) -> int:
-    return requested.of_containers(pod.pod.spec.containers, names.BATCH_CPU)
+    return requested.of_lasting(pod.pod, names.BATCH_CPU)
 
 
 def _less_useful(one: state.PodState, other: state.PodState) -> bool:

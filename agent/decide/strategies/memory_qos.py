@@ -103,7 +103,7 @@ def plan(
             if (amount := _percent(asked, percent)) is not None:
                 total[role] = total.get(role, 0) + amount
         for container in pod.containers:
-            if not container.initial:
+            if container.lasts:
                 found[container.group] = _container(pod, container, settings, unlimited)
                 _approximate(found[container.group], pod, container, settings, picture.kernel)
     found |= _of_classes(picture, classes, sums)
@@ -233,14 +233,9 @@ def _reclaim(settings: strategy_settings.Memory) -> Values:
 
 def _asked(pod: state.PodState) -> int:
     if pod.qos is qos.QoS.BE:
-        return sum(_memory(container, "requests", pod) for container in _lasting(pod))
+        lasting = resources.lasting(pod.pod.spec)
+        return sum(_memory(container, "requests", pod) for container in lasting)
     return resources.pod_requests(pod.pod).get(names.MEMORY, 0)
-
-
-def _lasting(pod: state.PodState) -> list[core.Container]:
-    """Return the containers that run as long as the pod does."""
-    spec = pod.pod.spec
-    return [*spec.containers, *(c for c in spec.init_containers if c.restart_policy == "Always")]
 
 
 def _pod(pod: state.PodState, asked: int, settings: strategy_settings.Memory) -> Values:
@@ -301,7 +296,8 @@ def _memory(container: core.Container, side: str, pod: state.PodState) -> int:
 
 def _page_cache(pod: state.PodState, settings: strategy_settings.Memory) -> Values:
     if pod.qos is qos.QoS.BE:
-        limit = sum(_memory(container, "limits", pod) for container in _lasting(pod)) or None
+        lasting = resources.lasting(pod.pod.spec)
+        limit = sum(_memory(container, "limits", pod) for container in lasting) or None
     else:
         limit = resources.pod_limits(pod.pod).get(names.MEMORY) or None
     size = settings.page_cache_size

@@ -10,6 +10,8 @@ from agent.hooks.lifecycle import subject as subjects
 from agent.model import annotations, cgroup_properties, edits, state, strategy_settings
 from api import names
 from api.koordinator.metadata import qos
+from api.kubernetes import core
+from domain.pods import resources
 
 BURSTS: Final = ("auto", "cpuBurstOnly")
 SCALES: Final = ("auto", "cfsQuotaBurstOnly")
@@ -78,14 +80,18 @@ def adjust(subject: subjects.Subject, rule: Rule) -> adjustments.Adjustment:
         return adjustments.NOTHING
     faster = ratio(rule.settings, pod)
     if subject.container is not None:
-        if subject.container.initial:
+        if not subject.container.lasts:
             return adjustments.NOTHING
-        listed = [subject.container.container]
+        listed: tuple[core.Container, ...] = (subject.container.container,)
+        limit = state.core_amount(listed[0].resources.limits, names.CPU)
         standing = subject.container.quota_us
     else:
-        listed, standing = list(pod.pod.spec.containers), pod.quota_us
-    limits = [state.core_amount(one.resources.limits, names.CPU) for one in listed]
-    quota = sum(base(one, faster) for one in limits) if all(one > 0 for one in limits) else None
+        spec, standing = pod.pod.spec, pod.quota_us
+        listed = resources.lasting(spec)
+        limited = resources.is_limited(spec, names.CPU)
+        limit = resources.pod_limits(pod.pod).get(names.CPU, 0) if limited else 0
+    quota = base(limit, faster) if limit > 0 else None
+    limits = (state.core_amount(one.resources.limits, names.CPU) for one in listed)
     whole = sum(microseconds(burst, one) for one in limits if one > 0)
     found = bounded(whole, rule.kernel, quota, standing)
     if not found:

@@ -78,9 +78,6 @@ def _quota(subject: subjects.Subject) -> int | None:
         limits = subject.container.container.resources.limits
         return cgroup_properties.quota(state.core_amount(limits, names.CPU))
     pod = subject.pod.pod
-    limited = all(
-        state.core_amount(container.resources.limits, names.CPU)
-        for container in pod.spec.containers
-    )
+    limited = resources.is_limited(pod.spec, names.CPU)
     whole = resources.pod_limits(pod).get(names.CPU, 0) if limited else 0
     return cgroup_properties.quota(whole)

@@ -30,13 +30,13 @@ _UNSCORED: Final = (False, 0.0)
 def key(pod: podinfo.Pod, usage: tuple[bool, float] = _UNSCORED) -> Key:
     """Return what pods are sorted by; the one with the least leaves first.
 
-    Priority class, priority, QoS class of Kubernetes and of Koordinator (derived from the former
-    where no label names it), deletion cost, eviction cost, what its usage says, age. Names break
-    ties, so that the order is the same every time.
+    Priority class (`importance`), priority, QoS class of Kubernetes and of Koordinator (derived
+    from the former where no label names it), deletion cost, eviction cost, what its usage says,
+    age. Names break ties, so that the order is the same every time.
     """
     notes = pod.annotations
     return (
-        _BANDS[pod.band],
+        _BANDS[pod.importance],
         pod.priority or 0,
         _KUBERNETES.get(pod.kubernetes_qos, _LAST),
         _QOS[pod.qos or qos.qos_with_default(pod.labels, pod.kubernetes_qos)],

@@ -1,10 +1,12 @@
 """Figures of the last while."""
 
+import msgspec
 import pytest
 
 from agent.decide import windows
 from agent.model import state
 from agent.store import time_series
+from api.kubernetes import core
 
 BATCH = {"kubernetes.io/batch-cpu": "4000"}
 PROCESSORS = tuple(state.Processor(cpu, cpu, 0, 0) for cpu in range(8))
@@ -40,6 +42,18 @@ def test_best_effort_is_remembered(now):
     later = seen.of_evictions(samples, 5, 90.0)
     assert later.usage.count == 0
     assert later.node is None
+
+
+def test_what_sidecars_ask_for_counts(now):
+    batch, online = now.pods
+    asked = core.ResourceRequirements(requests={"kubernetes.io/batch-cpu": "500"})
+    side = core.Container(name="side", restart_policy="Always", resources=asked)
+    once = core.Container(name="once", resources=asked)
+    spec = msgspec.structs.replace(batch.pod.spec, init_containers=(once, side))
+    batch = msgspec.structs.replace(batch, pod=msgspec.structs.replace(batch.pod, spec=spec))
+    seen = windows.Windows(1.0)
+    seen.add(msgspec.structs.replace(now, pods=(batch, online)), 0.0)
+    assert seen.of_evictions(time_series.Histories(), 5, 0.0).request.average == 4500
 
 
 def test_bursts_look_at_the_last_seconds(now):

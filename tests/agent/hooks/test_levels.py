@@ -4,7 +4,8 @@ import msgspec
 import pytest
 
 from agent.hooks import batch_resources, oom_score
-from agent.hooks.cpu import core_sched, cpu_normalization, cpuset, group_identity
+from agent.hooks.cpu import core_sched, cpu_burst, cpu_normalization, cpuset, group_identity
+from agent.hooks.lifecycle import reconciliation
 from agent.model import edits, state, strategy_settings
 from api.koordinator.metadata import qos
 from api.kubernetes import core
@@ -39,7 +40,7 @@ def everything(placed):
             sandbox=PAUSE,
         )
         resources = core.ResourceRequirements(requests=asked, limits=asked)
-        side = core.Container(name="side", resources=resources)
+        side = core.Container(name="side", resources=resources, restart_policy="Always")
         sidecar = state.ContainerState("side", SIDE, side, initial=True)
         spec = core.PodSpec(
             containers=pod.pod.spec.containers,
@@ -120,6 +121,35 @@ def test_scaled_quotas_are_for_pods_and_containers(everything):
     found = groups(cpu_normalization.reconcile(everything(), 2.0), R.CPU_QUOTA)
     assert set(found) == {POD, APP, SIDE}
     assert found[APP] == "50000"
+
+
+def without_limit(now):
+    """The same node; the sidecar has no limit, so that its kubelet does not limit the pod."""
+    (pod,) = now.pods
+    side = core.Container(name="side", restart_policy="Always")
+    spec = msgspec.structs.replace(pod.pod.spec, init_containers=(side,))
+    states = (pod.containers[0], msgspec.structs.replace(pod.containers[1], container=side))
+    raw = msgspec.structs.replace(pod.pod, spec=spec)
+    return msgspec.structs.replace(
+        now, pods=(msgspec.structs.replace(pod, pod=raw, containers=states),)
+    )
+
+
+def test_a_pod_without_a_limit_gets_none_from_its_containers(everything):
+    found = groups(cpu_normalization.reconcile(without_limit(everything()), 2.0), R.CPU_QUOTA)
+    assert found == {APP: "50000"}
+
+
+def test_bursts_are_for_pods_containers_and_sidecars(everything):
+    burst = strategy_settings.NodeBurst(strategy_settings.Burst("auto"))
+    rule = cpu_burst.Rule(burst, state.Kernel(frozenset()))
+
+    def found(now):
+        decision = reconciliation.of_pods(now.pods, cpu_burst.HOOK.bind(rule))
+        return {one.group: one.value for one in decision.wanted if one.role is R.CPU_BURST}
+
+    assert found(everything()) == {POD: "200000", APP: "100000", SIDE: "100000"}
+    assert found(without_limit(everything())) == {POD: "1000000", APP: "100000"}
 
 
 def test_oom_scores_are_for_containers(everything):

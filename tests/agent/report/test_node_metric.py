@@ -1,5 +1,6 @@
 """What a NodeMetric says."""
 
+import msgspec
 import pytest
 
 from agent.devices import usage_figures
@@ -7,6 +8,7 @@ from agent.model import collect_policy, state
 from agent.report import node_metric
 from agent.store import peaks, time_series
 from api.koordinator.metrics import metric_collection, nodemetric
+from api.kubernetes import core
 
 GIB = 1 << 30
 
@@ -182,6 +184,30 @@ def test_best_effort_and_the_rest_make_up_the_node(samples, new_pod):
     assert found["lsMetric"]["usage"] == {"cpu": "1750m", "memory": "768Mi"}
     assert found["beMetric"]["request"]["cpu"] == "2"
     assert found["lsMetric"]["request"] == {"cpu": "1", "memory": "1Gi"}
+
+
+def test_sidecars_are_containers_of_their_pod(samples, new_pod):
+    pod = new_pod("a")
+    inits = (
+        core.Container(name="once"),
+        core.Container(
+            name="mesh",
+            restart_policy="Always",
+            resources=core.ResourceRequirements(limits={"cpu": "2"}),
+        ),
+    )
+    pod = msgspec.structs.replace(
+        pod, spec=msgspec.structs.replace(pod.spec, init_containers=inits)
+    )
+    keys = (("pod", "a"), *(("container", "a", name) for name in ("app", "once", "mesh")))
+    for key in keys:
+        samples.add((*key, "cpu"), 400, 0.5, 300)
+        samples.add((*key, "memory"), 400, GIB, 300)
+    found = status(samples, pods=(state.PodState(pod, "Burstable"),))
+    (listed,) = found["podMetrics"]
+    assert [one["name"] for one in listed["containers"]] == ["app", "mesh"]
+    assert listed["containers"][1]["limit"] == {"cpu": "2"}
+    assert listed["containers"][1]["usage"]["cpu"] == "500m"
 
 
 def test_a_status_reads_back(samples):

@@ -28,6 +28,11 @@ def restarted(times):
         pytest.param({"band": qos.Band.MID}, "priority", 0.5, id="mid"),
         pytest.param({"band": qos.Band.PROD}, "priority", 1.0, id="prod"),
         pytest.param({"band": qos.Band.NONE}, "priority", 1.0, id="no-class"),
+        pytest.param({"priority": 10_000}, "priority", 1.0, id="above-all-bands"),
+        pytest.param(
+            {"priority": 10_000, "labels": {names.LABEL_PRIORITY_CLASS: "koord-batch"}},
+            "priority", 0.0, id="above-all-bands-and-labelled",
+        ),
         pytest.param({"restarts_cost_seconds": 90.0}, "start", 1.5, id="a-slow-start"),
         pytest.param({"restarts_cost_seconds": 1e9}, "start", 5.0, id="the-slowest"),
         pytest.param({"restarts_cost_seconds": -5.0}, "start", 0.0, id="a-wrong-clock"),
@@ -40,7 +45,7 @@ def restarted(times):
         pytest.param({"slack": 4}, "budget", 0.25, id="some-slack"),
         pytest.param({"slack": None}, "budget", 0.0, id="no-budget"),
     ],
-)
+)  # fmt: skip
 def test_each_ground_has_its_points(fields, ground, points):
     assert parts(**fields).get(ground, 0.0) == pytest.approx(points)
 

@@ -72,6 +72,49 @@ def test_requests(spec, expected):
     assert resources.pod_requests(_pod(**spec)) == expected
 
 
+LIMITED, SIDE = _container("1", "limits"), {"restartPolicy": "Always"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "limited"),
+    [
+        pytest.param({"containers": [LIMITED, LIMITED]}, True, id="every container"),
+        pytest.param({"containers": [LIMITED, _container("1")]}, False, id="one without"),
+        pytest.param({"containers": [_container("0", "limits")]}, False, id="a limit of nothing"),
+        pytest.param(
+            {"containers": [LIMITED], "initContainers": [_container("1", **SIDE)]},
+            False, id="a sidecar without",
+        ),
+        pytest.param(
+            {"containers": [LIMITED], "initContainers": [_container("1")]},
+            False, id="an init container without",
+        ),
+        pytest.param(
+            {"containers": [LIMITED], "initContainers": [{**LIMITED, **SIDE}, _container("1")]},
+            True, id="an init container behind a sidecar that has one",
+        ),
+        pytest.param(
+            {"containers": [LIMITED], "initContainers": [_container("1"), {**LIMITED, **SIDE}]},
+            False, id="an init container before the sidecar",
+        ),
+        pytest.param(
+            {"containers": [_container("1")], "resources": {"limits": {"cpu": "2"}}},
+            True, id="the pod itself",
+        ),
+    ],
+)  # fmt: skip
+def test_a_pod_is_limited_as_kubelets_do_it(spec, limited):
+    """ResourceConfigForPod of the kubelet looks at each container, init containers as well."""
+    assert resources.is_limited(_pod(**spec).spec, "cpu") is limited
+    assert not resources.is_limited(_pod(**spec).spec, "memory")
+
+
+def test_sidecars_last_as_long_as_their_pod():
+    inits = [{"name": "once"}, {"name": "side", **SIDE}]
+    found = resources.lasting(_pod(containers=[{"name": "app"}], initContainers=inits).spec)
+    assert [one.name for one in found] == ["app", "side"]
+
+
 def test_overhead_counts_towards_limits_only_where_there_is_one():
     pod = _pod(containers=[_container("2", "limits")], overhead={"cpu": "100m", "memory": "1Gi"})
     assert resources.pod_limits(pod) == {"cpu": 2100}

@@ -224,7 +224,7 @@ def test_a_document_that_cannot_be_used_is_refused_as_a_whole(whole, said):
         ),
         pytest.param(
             document(config("Coscheduling", skipCheckScheduleCycle=True)),
-            "args.skipCheckScheduleCycle: is deprecated",
+            "args.skipCheckScheduleCycle: has no effect, there is no schedule cycle; leave it out",
             id="deprecated switch",
         ),
         pytest.param(

@@ -119,6 +119,20 @@ def test_quotas_of_fast_cpus_are_the_base(now, placed):
     assert values[QUOTA, "a/app"] == "100000"
 
 
+def test_a_throttled_sidecar_grows_with_its_pod(now):
+    (pod,) = now.pods
+    spec = msgspec.structs.replace(pod.containers[0].container, restart_policy="Always")
+    side = state.ContainerState(
+        "side", "a/side", spec, initial=True, quota_us=200_000, throttled=0.3
+    )
+    app = msgspec.structs.replace(pod.containers[0], throttled=0.0)
+    pod = msgspec.structs.replace(pod, containers=(app, side), quota_us=400_000)
+    _, values = decide(msgspec.structs.replace(now, pods=(pod,)))
+    assert values[QUOTA, "a/side"] == "240000"
+    assert values[QUOTA, "a/app"] == "200000"
+    assert values[QUOTA, "a"] == "440000"
+
+
 def test_unlimited_pods_and_init_containers_are_left_alone(now, placed):
     pods = (
         placed("free", limits={}, container={"quota_us": -1}, quota_us=-1),

@@ -5,6 +5,7 @@ import pytest
 
 from agent.decide.strategies import memory_qos
 from agent.model import cgroup_properties, edits, state, strategy_settings
+from api.kubernetes import core
 
 MIN, LOW, HIGH = edits.Role.MEMORY_MIN, edits.Role.MEMORY_LOW, edits.Role.MEMORY_HIGH
 GIB = 1 << 30
@@ -64,6 +65,23 @@ def test_batch_reclaims_for_itself_where_no_kernel_does(now, placed):
     able = state.Kernel(frozenset({edits.Role.MEMORY_WMARK_RATIO.value}))
     found = values(msgspec.structs.replace(bare, kernel=able), throttling_percent=0, wmark_ratio=80)
     assert found[HIGH, "a/app"] == str(cgroup_properties.UNLIMITED)
+
+
+def test_a_sidecar_is_protected_and_a_container_that_ends_is_not(now):
+    (pod,) = now.pods
+    asked = core.ResourceRequirements(requests={"memory": "1Gi"}, limits={"memory": "1Gi"})
+    side = core.Container(name="side", restart_policy="Always", resources=asked)
+    once = core.Container(name="once", resources=asked)
+    inits = tuple(
+        state.ContainerState(one.name, f"a/{one.name}", one, initial=True) for one in (side, once)
+    )
+    spec = msgspec.structs.replace(pod.pod.spec, init_containers=(side, once))
+    raw = msgspec.structs.replace(pod.pod, spec=spec)
+    pod = msgspec.structs.replace(pod, pod=raw, containers=(*pod.containers, *inits))
+    found = values(msgspec.structs.replace(now, pods=(pod,)), min_percent=100)
+    wanted = {"a": 3, "a/app": 2, "a/side": 1, "k": 3}
+    protected = {group: value for (role, group), value in found.items() if role is MIN}
+    assert protected == {group: str(size * GIB) for group, size in wanted.items()}
 
 
 def test_one_pod_may_ask_for_it(now, placed):

@@ -30,6 +30,17 @@ def _named(parts):
         pytest.param([{"priority": value} for value in (9000, 9100, 9999)], id="priority"),
         pytest.param(
             [
+                {"priority": 0, "kubernetes_qos": "BestEffort"},
+                {"priority": 100_000, "labels": {_BAND: "koord-batch"}},
+                {"priority": 7500},
+                {"priority": 9999},
+                {"priority": 10_000, "kubernetes_qos": "BestEffort"},
+                {"priority": 100_000, "kubernetes_qos": "BestEffort"},
+            ],
+            id="above all bands as production, unless a label says otherwise",
+        ),
+        pytest.param(
+            [
                 {"kubernetes_qos": each, "labels": {_BAND: "koord-prod"}}
                 for each in ("BestEffort", "Burstable", "Guaranteed")
             ],

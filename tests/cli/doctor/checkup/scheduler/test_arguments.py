@@ -3,6 +3,7 @@
 import pytest
 
 from api import names
+from cli.doctor.checkup import facts
 
 LOAD = "{profiles: [{pluginConfig: [{name: LoadAwareScheduling, args: %s}]}]}"
 SETTINGS = {
@@ -42,6 +43,53 @@ def test_the_document_is_read_as_the_extender_reads_it(found, healthy, args, nam
         assert told[name].sentence.startswith(
             "ConfigMap koordinator-system/koord-scheduler-config."
         )
+
+
+ARGUMENTS = "{profiles: [{pluginConfig: [{name: NodeNUMAResource, args: {}}]%s}]}"
+ENABLED = ", plugins: {multiPoint: {enabled: [{name: NodeNUMAResource}]}}"
+EXTENDER = {"data": {"settings.yaml": "plugins: {enabled: [BatchFit, NodeNUMAResource]}"}}
+
+
+@pytest.mark.parametrize(
+    ("plugins", "extender", "told"),
+    [
+        pytest.param("", {}, {"arguments.not-enabled"}, id="nowhere"),
+        pytest.param(ENABLED, {}, set(), id="in the ConfigMap"),
+        pytest.param("", {"koord-extender": EXTENDER}, set(), id="in the extender's settings"),
+        pytest.param(
+            "", {"koord-extender": {"data": {"settings.yaml": "plugins: {enabled: 5}"}}},
+            {"arguments.not-enabled"}, id="in settings that cannot be read",
+        ),
+    ],
+)  # fmt: skip
+def test_arguments_of_a_plugin_that_is_not_enabled_are_said(
+    found, healthy, plugins, extender, told
+):
+    written = {"data": {names.CONFIG_MAP_SCHEDULER: ARGUMENTS % plugins}}
+    known = {**healthy.config_maps, names.CONFIG_MAP_SCHEDULER: written, **extender}
+    assert set(found(config_maps=known)) == told
+
+
+def labelled(name, quality, phase="Running"):
+    pod = {
+        "metadata": {"name": name, "namespace": "shop", "labels": {names.LABEL_QOS: quality}},
+        "status": {"phase": phase},
+    }
+    return facts.pods_of([pod])
+
+
+def test_pods_that_expect_cpus_of_their_own_are_said_where_none_are_given(found, healthy):
+    pods = (
+        *healthy.pods, *labelled("web-1", "LSR"), *labelled("web-0", "LSE"), *labelled("a", "LS")
+    )  # fmt: skip
+    told = found(pods=pods)
+    assert set(told) == {"arguments.cpus-not-given"}
+    assert told["arguments.cpus-not-given"].sentence.startswith("shop/web-0 and 1 more, of class")
+    ended = (*healthy.pods, *labelled("web-0", "LSE", "Succeeded"))
+    assert not found(pods=ended)
+    enabled = {"data": {names.CONFIG_MAP_SCHEDULER: ARGUMENTS % ENABLED}}
+    known = {**healthy.config_maps, names.CONFIG_MAP_SCHEDULER: enabled}
+    assert not found(pods=pods, config_maps=known)
 
 
 def test_settings_that_the_configmap_overrules_are_said(found, healthy):
