@@ -9,13 +9,13 @@ import socket
 from collections.abc import AsyncIterator
 from typing import Final
 
-from descheduler.configuration import addresses
+from descheduler.configuration import addresses, by_profile
 from descheduler.gain import measured_load
 from descheduler.gain.options import Options
 from descheduler.informers import watched
 from descheduler.migration import stores
 from descheduler.migration import term as migration
-from descheduler.migration.plan import arbitration_checks, jobs
+from descheduler.migration.plan import arbitration_checks
 from descheduler.model import picture
 from descheduler.placement import scheduler_state
 from descheduler.receipts import breaker, ledger
@@ -123,7 +123,11 @@ class _Parts:
         return migration.Surroundings(
             seen=stores.Stores(seen.jobs, seen.pods, seen.reservations, seen.budgets),
             pictures=seen.picture,
-            checks=functools.partial(arbitration_checks.ArbitrationChecks, self._chosen.migration),
+            checks=functools.partial(
+                arbitration_checks.ArbitrationChecks,
+                self._chosen.migration,
+                _nodes(self._chosen),
+            ),
             replicas=self._replicas,
             enforces=lambda: self.live.enforces,
         )
@@ -182,18 +186,15 @@ class _Parts:
     def _carrying(
         self, writes: client.Client, events: recorder.EventRecorder, identity: str
     ) -> carry_out.CarryOut:
-        rules, connection = self._duties.rules, self._chosen.head.client_connection
-        defaults = jobs.Defaults(
-            mode=rules.default_mode,
-            ttl=rules.default_ttl,
-            delete_options=rules.delete_options,
-            created_by=identity,
-        )
+        connection = self._chosen.head.client_connection
         pace = token_bucket.ClockedBucket(
             self._clock, connection.qps or _USUAL_QPS, max(connection.burst, 1)
         )
         return carry_out.CarryOut(
-            carry_out.Parts(writes, events, self._clock, pace, defaults, self._waits, self._figures)
+            carry_out.Parts(
+                *(writes, events, self._clock, pace, self._duties.rules.defaults),
+                *(self._waits, self._figures, identity),
+            )
         )
 
 
@@ -240,6 +241,10 @@ def _options(given: GainSettings, chosen: configured.Configured) -> Options:
         resources=given.resources,
         emptied_points=given.emptied_points,
     )
+
+
+def _nodes(known: configured.Configured) -> arbitration_checks.Nodes:
+    return by_profile.ByProfile(None, {one.name: one.node_selector for one in known.profiles})
 
 
 def _books(

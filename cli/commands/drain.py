@@ -14,7 +14,7 @@ from cli import clusters
 from cli.output import answers, terminal
 from cli.rebalancing import drain_plan, drain_progress, live_cluster
 from descheduler.framework import protocols
-from descheduler.migration.plan import jobs
+from descheduler.migration.plan import facts, jobs
 from descheduler.model import object_projection, objects
 from kube.client import client as clients
 from kube.client import errors
@@ -200,7 +200,8 @@ class Drain:
             group=line.group,
             group_size=line.group_size,
         )
-        body = jobs.body(jobs.name(line.pod, now), wanted, jobs.Defaults(mode, ttl))
+        defaults = facts.Defaults(mode, ttl, eviction_policy="")
+        body = jobs.body(jobs.name(line.pod, now), wanted, defaults)
         body["metadata"]["labels"] = {names.LABEL_DRAIN: self._node}
         return body
 

@@ -108,6 +108,7 @@ def _why(raw: Raw) -> stories.Chapter:
     notes = _section(_metadata(raw), "annotations")
     trigger = _cut(_text(notes, names.ANNOTATION_EVICT_TRIGGER))
     reason = _cut(_text(notes, names.ANNOTATION_EVICT_REASON))
+    profile = _cut(_text(notes, names.ANNOTATION_MIGRATION_PROFILE))
     target = _cut(_text(notes, names.ANNOTATION_MIGRATION_TARGET))
     gain = _cut(_text(notes, names.ANNOTATION_MIGRATION_GAIN))
     group = _cut(_text(notes, names.ANNOTATION_MIGRATION_GROUP))
@@ -120,6 +121,8 @@ def _why(raw: Raw) -> stories.Chapter:
         sentences.append(
             "It names no plug-in of the descheduler: a person or a program created the job."
         )
+    if profile:
+        sentences.append(f"It names profile {profile} of the descheduler.")
     if target:
         sentences.append(f"The round chose node {target}, on which the scheduler would place it.")
     if gain:
@@ -127,7 +130,8 @@ def _why(raw: Raw) -> stories.Chapter:
     if group:
         sentences.append(f"It moves together with the other pods of {group}, or not at all.")
     figures = {"trigger": trigger, "reason": reason, "target": target, "gain": gain}
-    return stories.Chapter("why", tuple(sentences), figures | {"group": group})
+    more = {"group": group, "profile": profile}
+    return stories.Chapter("why", tuple(sentences), figures | more)
 
 
 def _progress(raw: Raw, now: float) -> stories.Chapter:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from api import names, resources
-from descheduler.configuration import document
+from descheduler.configuration import document, job_profiles
 from descheduler.configuration.arguments import migration
 from descheduler.informers import watched
 from descheduler.model import picture
@@ -74,16 +74,13 @@ class LiveCluster:
         return next((text for text in texts if document.KIND in text), "")
 
     async def arguments(self) -> tuple[migration.MigrationControllerArgs, str]:
-        """Return the arguments of the MigrationController, and a note where they are defaults."""
+        """Return the arguments for jobs of people, and a note where they are defaults."""
         text = await self.configuration()
-        if not text:
-            return _default(), f"ConfigMap {names.CONFIG_MAP_DESCHEDULER} configures nothing"
-        configuration = document.read(text).configuration
-        for profile in configuration.profiles if configuration is not None else ():
-            for one in profile.arguments.values():
-                if isinstance(one, migration.MigrationControllerArgs):
-                    return one, ""
-        return _default(), f"ConfigMap {names.CONFIG_MAP_DESCHEDULER} configures no migration"
+        configuration = document.read(text).configuration if text else None
+        found = job_profiles.arguments(configuration.profiles if configuration is not None else ())
+        what = "no migration" if text else "nothing"
+        note = f"ConfigMap {names.CONFIG_MAP_DESCHEDULER} configures {what}"
+        return found.otherwise, "" if found.named else note
 
 
 @contextlib.asynccontextmanager
@@ -94,7 +91,3 @@ async def quiet() -> AsyncIterator[None]:
         yield
     finally:
         _LOG.setLevel(logging.NOTSET)
-
-
-def _default() -> migration.MigrationControllerArgs:
-    return migration.MigrationControllerArgs().complete()

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from api.plugin_args.arguments import Arguments
-from descheduler.configuration import head, points, profile
+from descheduler.configuration import head, job_profiles, points, profile
 from descheduler.configuration.arguments import models
 from domain.cluster_settings.value_limits import Fault, shown
 from domain.scheduler_settings import bounded_yaml, plugin_arguments
@@ -67,7 +67,9 @@ def _read(text: str, notes: Notes) -> Configuration | None:
     written = notes.sequence(path, body.get(_PROFILES)) or [{}]
     profiles = [profile.read(one, f"{path}[{index}]", notes) for index, one in enumerate(written)]
     named = _named([one for one in profiles if one is not None], written, path, notes)
-    return None if above is None else Configuration(above, named)
+    if above is None:
+        return None
+    return Configuration(above, job_profiles.agreed(named, path, notes))
 
 
 def _named(

@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from api import names
-from descheduler.configuration.arguments import migration as arguments
-from descheduler.framework.filtering import workload_replicas
+from descheduler.configuration import by_profile
 from descheduler.migration import stores
 from descheduler.migration.plan import facts, gang_barrier, object_limits
 from descheduler.model import objects, podinfo
@@ -23,14 +22,13 @@ class EvictionHistory:
     def __init__(
         self,
         seen: stores.Stores,
-        limiters: Mapping[str, arguments.ObjectLimiter],
-        most_per_workload: int | str | None,
+        limits: by_profile.ByProfile[object_limits.Limits],
         replicas: Replicas,
         clock: clocks.Clock,
     ) -> None:
         self._seen = seen
-        self._limiters = limiters
-        self._most = most_per_workload
+        self._limits = limits
+        self._memory_seconds = object_limits.memory_seconds(limits.all())
         self._replicas = replicas
         self._clock = clock
         self._kept: dict[str, object_limits.Eviction] = {}
@@ -40,32 +38,32 @@ class EvictionHistory:
 
     def begins(self, job: objects.Job) -> None:
         """Count an eviction that is announced now; pods of a group leave whatever others do."""
-        if gang_barrier.group(job) or not self._limiters:
+        if gang_barrier.group(job) or not self._memory_seconds:
             return
         pod = job.spec.pod_ref
         one = object_limits.Eviction(facts.workload(job), pod.namespace, self._clock.now())
         self._begun[job.uid] = one, self._clock.monotonic() + _ECHO_SECONDS
 
     def held_back(self, job: objects.Job, pod: podinfo.Pod) -> float:
-        """Return for how many more seconds limits forbid to evict a pod now."""
-        if names.ANNOTATION_FORCE_EVICT in job.annotations or not self._limiters:
+        """Return for how many more seconds the limits of its profile forbid to evict a pod now.
+
+        They count the evictions of all profiles.
+        """
+        if not self._memory_seconds:
             return 0.0
+        known = self._known()
+        if names.ANNOTATION_FORCE_EVICT in job.annotations:
+            return 0.0
+        limits = self._limits.of(facts.profile(job))
         controller = pod.controller
         workload = controller.uid if controller is not None else ""
         now = object_limits.Eviction(workload, pod.namespace, self._clock.now())
-        most = self._most_of(workload) if workload else 0
-        past = [one for uid, one in self._known().items() if uid != job.uid]
-        return object_limits.held_back(self._limiters, now, most, past)
-
-    def _most_of(self, workload: str) -> int:
-        limiter = self._limiters.get(arguments.WORKLOAD)
-        if limiter is None:
-            return 0
-        written = self._most if limiter.max_migrating is None else limiter.max_migrating
-        return workload_replicas.limit(self._replicas(workload), written)
+        most = limits.of_workload(self._replicas(workload)) if workload else 0
+        past = [one for uid, one in known.items() if uid != job.uid]
+        return object_limits.held_back(limits.limiters, now, most, past)
 
     def _known(self) -> Mapping[str, object_limits.Eviction]:
-        oldest = self._clock.now() - object_limits.memory_seconds(self._limiters)
+        oldest = self._clock.now() - self._memory_seconds
         for uid, one in object_limits.evictions(self._seen.jobs).items():
             self._kept.setdefault(uid, one)
         self._kept = {uid: one for uid, one in self._kept.items() if one.at >= oldest}

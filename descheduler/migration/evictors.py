@@ -59,7 +59,7 @@ class Evictors:
 
     def _options(self, job: objects.Job) -> Mapping[str, Any]:
         written = job.spec.delete_options
-        return self._rules.delete_options if written is None else written.wire()
+        return self._rules.of(job).delete_options if written is None else written.wire()
 
     async def _annotate(
         self, pod: podinfo.Pod, how: steps.Evict, options: Mapping[str, Any]

@@ -1,8 +1,9 @@
 """The migration of pods during one term of leadership, and its metrics on every replica."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
+from descheduler.configuration import by_profile, job_profiles
 from descheduler.configuration.arguments import migration as arguments
 from descheduler.migration import (
     arbitration,
@@ -16,7 +17,7 @@ from descheduler.migration import (
     stores,
     turns,
 )
-from descheduler.migration.plan import facts
+from descheduler.migration.plan import facts, object_limits
 from kube.client import client as clients
 from kube.controllers import controller as controllers
 from kube.controllers import recorder, workqueue
@@ -33,28 +34,37 @@ class Duties:
     workers: int = 1
     interval_seconds: float = 0.5
     """How often waiting jobs are arbitrated."""
-    limiters: Mapping[str, arguments.ObjectLimiter] = dataclasses.field(default_factory=dict)
-    most_per_workload: int | str | None = None
+    limits: by_profile.ByProfile[object_limits.Limits] = dataclasses.field(
+        default_factory=lambda: by_profile.ByProfile(object_limits.Limits())
+    )
 
 
-def duties(written: arguments.MigrationControllerArgs, *, drops_claims: bool = False) -> Duties:
+def duties(written: job_profiles.Arguments, *, drops_claims: bool = False) -> Duties:
     """Return what the arguments of MigrationController mean; their defaults are filled in."""
-    args, options = written.complete(), written.default_delete_options
-    rules = facts.Rules(
-        default_mode=args.default_job_mode,
-        default_ttl=args.default_job_ttl,
+    given = written.mapped(lambda one: one.complete())
+    shared = given.otherwise
+    return Duties(
+        rules=facts.Rules(given.mapped(_defaults), drops_claims=drops_claims),
+        pace=evictors.Pace(shared.evict_qps, shared.evict_burst),
+        workers=shared.max_concurrent_reconciles,
+        interval_seconds=shared.arbitration_args.interval,
+        limits=given.mapped(_limits),
+    )
+
+
+def _defaults(args: arguments.MigrationControllerArgs) -> facts.Defaults:
+    options = args.default_delete_options
+    return facts.Defaults(
+        mode=args.default_job_mode,
+        ttl=args.default_job_ttl,
         eviction_policy=args.eviction_policy,
         delete_options={} if options is None else options.wire(),
-        drops_claims=drops_claims,
     )
-    return Duties(
-        rules=rules,
-        pace=evictors.Pace(args.evict_qps, args.evict_burst),
-        workers=args.max_concurrent_reconciles,
-        interval_seconds=args.arbitration_args.interval,
-        limiters={str(name): one for name, one in args.object_limiters.items()},
-        most_per_workload=args.max_migrating_per_workload,
-    )
+
+
+def _limits(args: arguments.MigrationControllerArgs) -> object_limits.Limits:
+    limiters = {str(name): one for name, one in args.object_limiters.items()}
+    return object_limits.Limits(limiters, args.max_migrating_per_workload)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -64,7 +74,7 @@ class Surroundings:
     seen: stores.Stores
     pictures: arbitration.Pictures
     checks: arbitration.ChecksOf
-    """`arbitration_checks.ArbitrationChecks` with the arguments."""
+    """`arbitration_checks.ArbitrationChecks` with the arguments of all profiles."""
     replicas: eviction_history.Replicas
     enforces: Callable[[], bool]
     """Whether pods may be moved at this moment."""
@@ -131,7 +141,7 @@ class Migration:
         around, duties, clock = self._around, self._duties, self._clock
         read = reads.Reads(api)
         history = eviction_history.EvictionHistory(
-            around.seen, duties.limiters, duties.most_per_workload, around.replicas, clock
+            around.seen, duties.limits, around.replicas, clock
         )
         turn = turns.Turns(around.seen, clock)
         parts = job_writer.Parts(

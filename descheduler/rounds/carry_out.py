@@ -7,9 +7,10 @@ from typing import Any
 
 from api import names, resources
 from api.wire import base
+from descheduler.configuration import by_profile
 from descheduler.framework import protocols
 from descheduler.framework.planning import round_plan
-from descheduler.migration.plan import jobs
+from descheduler.migration.plan import facts, jobs
 from descheduler.model import object_projection, picture, podinfo
 from descheduler.receipts import receipt
 from descheduler.rounds import awaited, round_metrics
@@ -32,9 +33,12 @@ class Parts:
     clock: clocks.Clock
     pace: token_bucket.ClockedBucket
     """Requests per second, of clientConnection."""
-    defaults: jobs.Defaults
+    defaults: by_profile.ByProfile[facts.Defaults]
+    """Of the jobs of each profile."""
     waits: awaited.Awaited
     figures: round_metrics.RoundMetrics
+    created_by: str = ""
+    """Names this process on the jobs that it creates."""
 
 
 class CarryOut:
@@ -74,7 +78,8 @@ class CarryOut:
     ) -> dict[str, Any]:
         """Return the job of a move, with what the move is expected to bring."""
         name = jobs.name(wanted.pod, round_started)
-        body = jobs.body(name, wanted, self._parts.defaults)
+        defaults = self._parts.defaults.of(wanted.profile)
+        body = jobs.body(name, wanted, defaults, self._parts.created_by)
         if told is not None:
             body["metadata"]["annotations"][names.ANNOTATION_MIGRATION_RECEIPT] = receipt.text(told)
         return body

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from descheduler import registry
-from descheduler.configuration import document, head
-from descheduler.configuration.arguments import migration, models
+from descheduler.configuration import document, head, job_profiles
 from descheduler.framework.planning import profiles
 from process.configuration import settings
 
@@ -21,8 +20,8 @@ class Configured:
 
     head: head.Head
     profiles: tuple[profiles.Profile, ...]
-    migration: migration.MigrationControllerArgs
-    """Of the first profile that evicts by PodMigrationJobs; the defaults where none does."""
+    migration: job_profiles.Arguments
+    """How the jobs of each profile are carried out."""
     effective: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """The document with every default filled in."""
     warnings: tuple[str, ...] = ()
@@ -59,12 +58,5 @@ def read(text: str) -> Configured:
     known = found.configuration
     made = tuple(registry.made(one) for one in known.profiles)
     effective = document.effective(known)
-    return Configured(known.head, made, _migration(known), effective, found.warnings)
-
-
-def _migration(known: document.Configuration) -> migration.MigrationControllerArgs:
-    for profile in known.profiles:
-        found = profile.arguments.get(models.MIGRATION_CONTROLLER)
-        if isinstance(found, migration.MigrationControllerArgs):
-            return found
-    return migration.MigrationControllerArgs().complete()
+    migration = job_profiles.arguments(known.profiles)
+    return Configured(known.head, made, migration, effective, found.warnings)

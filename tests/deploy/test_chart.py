@@ -152,8 +152,8 @@ def test_by_default_the_descheduler_suggests_no_move_and_reads_every_word(mode):
     assert not found.looks
     assert found.warnings == ()
     callers = {"beside": ("koord-scheduler",), "in-place": ("default-scheduler", "koord-scheduler")}
-    assert found.migration.scheduler_names == callers[mode]
-    assert found.migration.namespaces.exclude == ("kube-system", chart.NAMESPACE)
+    assert found.migration.otherwise.scheduler_names == callers[mode]
+    assert found.migration.otherwise.namespaces.exclude == ("kube-system", chart.NAMESPACE)
     assert found.head.leader_election.resource_namespace == chart.NAMESPACE
 
 

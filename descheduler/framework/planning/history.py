@@ -19,7 +19,7 @@ SUCCESSOR_WITHIN: Final = 900.0
 """Seconds after the decision in which a successor is created: a Reservation is placed first."""
 _EVICTION: Final = "Eviction"
 _CREATED_WITHIN: Final = 300.0
-"""Seconds after which a move that no job carries out did not happen."""
+"""Seconds after which a pod that no job moves and that is not terminating was not moved."""
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -105,8 +105,9 @@ def _has_successor(one: Moved, seen: picture.Picture) -> bool:
 def _happened(uid: str, one: Moved, job: objects.Job | None, seen: picture.Picture) -> bool:
     if job is not None:
         return _moves(job)
-    # Without a job the pod has left, or the job was removed long after; or none was ever made.
-    return seen.now - one.at < _CREATED_WITHIN or uid not in seen.pods
+    # Without a job the pod leaves or has left, or the job was removed long after; or none was made.
+    pod = seen.pods.get(uid)
+    return seen.now - one.at < _CREATED_WITHIN or pod is None or pod.leaves_at >= 0
 
 
 def _moves(job: objects.Job) -> bool:

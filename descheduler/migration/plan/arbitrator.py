@@ -7,20 +7,24 @@ from typing import Final, Protocol
 from descheduler.framework import protocols
 from descheduler.framework.filtering import open_jobs
 from descheduler.framework.pods import pod_order
-from descheduler.migration.plan import conditions, gang_barrier, job_plan
+from descheduler.migration.plan import conditions, facts, gang_barrier, job_plan
 from descheduler.model import objects, picture, podinfo
 
 _BATCH_JOB: Final = "Job"
 
 
 class Checks(Protocol):
-    """Who may be migrated, without what concerns the job itself."""
+    """Who may be migrated, as the profile says that a job names."""
 
-    def permanent_refusal(self, pod: podinfo.Pod) -> str:
+    def permanent_refusal(self, profile: str, pod: podinfo.Pod) -> str:
         """Return why a pod may not move at all, empty where it may."""
 
     def present_refusal(
-        self, pod: podinfo.Pod, migrating: protocols.Migrating, along: protocols.Migrating
+        self,
+        profile: str,
+        pod: podinfo.Pod,
+        migrating: protocols.Migrating,
+        along: protocols.Migrating,
     ) -> str:
         """Return what does not let a pod move now; `along` has the pods of its group as well."""
 
@@ -56,6 +60,10 @@ class _Unit:
 
     jobs: Sequence[objects.Job]
     pods: Mapping[str, podinfo.Pod]
+
+    def moved(self) -> Iterator[tuple[objects.Job, podinfo.Pod]]:
+        """Yield the jobs whose pods are there, with these."""
+        return ((job, self.pods[job.name]) for job in self.jobs if job.name in self.pods)
 
 
 class _Counted:
@@ -98,7 +106,10 @@ class _Counted:
 def _first_refusal(
     unit: _Unit, checks: Checks, migrating: open_jobs.OpenJobs, along: open_jobs.OpenJobs
 ) -> str:
-    found = (checks.present_refusal(pod, migrating, along) for pod in unit.pods.values())
+    found = (
+        checks.present_refusal(facts.profile(job), pod, migrating, along)
+        for job, pod in unit.moved()
+    )
     return next(filter(None, found), "")
 
 
@@ -117,7 +128,10 @@ def arbitrated(
     held: dict[str, str] = {}
     for unit in _units(ordered(waiting, pods, counting), seen.jobs):
         found = _Unit(unit, {job.name: pods[job.name] for job in unit if job.name in pods})
-        never = {name: checks.permanent_refusal(pod) for name, pod in found.pods.items()}
+        never = {
+            job.name: checks.permanent_refusal(facts.profile(job), pod)
+            for job, pod in found.moved()
+        }
         if any(never.values()):
             failed |= {name: why for name, why in never.items() if why}
             continue

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from api import names
 from api.koordinator import migration
+from descheduler.configuration import by_profile
 from descheduler.migration.plan import conditions
 from descheduler.model import objects, podinfo
 
@@ -22,19 +23,33 @@ POLICIES: Final = (EVICTION, DELETE, SOFT)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Rules:
-    """How jobs are carried out, as the arguments of MigrationController say."""
+class Defaults:
+    """What the arguments of MigrationController say about jobs that do not say it themselves."""
 
-    default_mode: str = migration.RESERVATION_FIRST
-    default_ttl: float = 300.0
+    mode: str = migration.RESERVATION_FIRST
+    ttl: float = 300.0
     """Seconds; 0: a job without a ttl of its own never times out."""
     eviction_policy: str = EVICTION
+    """Empty for a new job: it names none, and that of its profile holds."""
     delete_options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    """Of evictions whose job names none, in the form of the API."""
+    """In the form of the API."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rules:
+    """How jobs are carried out."""
+
+    defaults: by_profile.ByProfile[Defaults] = dataclasses.field(
+        default_factory=lambda: by_profile.ByProfile(Defaults())
+    )
     drops_claims: bool = False
     """Whether Reservations leave out volumes (feature gate DisablePVCReservation)."""
     patience_seconds: float = 60.0
     """How long a Reservation may be unschedulable on the one node that the round has chosen."""
+
+    def of(self, job: objects.Job) -> Defaults:
+        """Return what holds for a job."""
+        return self.defaults.of(profile(job))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,13 +83,13 @@ class Facts:
 
 def mode(job: objects.Job, rules: Rules) -> str:
     """Return ReservationFirst or EvictDirectly."""
-    return job.spec.mode or rules.default_mode
+    return job.spec.mode or rules.of(job).mode
 
 
 def ttl(job: objects.Job, rules: Rules) -> float | None:
     """Return after how many seconds a job times out; None: never."""
     written = job.spec.ttl
-    return (rules.default_ttl if written is None else written) or None
+    return (rules.of(job).ttl if written is None else written) or None
 
 
 def policy(job: objects.Job, pod: podinfo.Pod | None, rules: Rules) -> str:
@@ -82,8 +97,13 @@ def policy(job: objects.Job, pod: podinfo.Pod | None, rules: Rules) -> str:
     labels = (pod.labels if pod is not None else {}, job.labels)
     for found in (one.get(names.LABEL_EVICT_POLICY) for one in labels):
         if found is not None:
-            return found if found in POLICIES else rules.eviction_policy
-    return rules.eviction_policy
+            return found if found in POLICIES else rules.of(job).eviction_policy
+    return rules.of(job).eviction_policy
+
+
+def profile(job: objects.Job) -> str:
+    """Return the profile whose pod a job moves, empty where it names none."""
+    return job.annotations.get(names.ANNOTATION_MIGRATION_PROFILE, "")
 
 
 def trigger(job: objects.Job) -> str:

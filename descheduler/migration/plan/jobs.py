@@ -11,6 +11,7 @@ from api.koordinator import migration
 from api.wire import durations
 from descheduler.framework import objective, protocols
 from descheduler.framework.planning import round_plan
+from descheduler.migration.plan import facts
 from descheduler.model import podinfo
 
 EVICTOR: Final = "MigrationController"
@@ -35,17 +36,8 @@ class Wanted:
     group: str = ""
     """Pods that move together or not at all."""
     group_size: int = 0
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Defaults:
-    """What the arguments of MigrationController say about every job."""
-
-    mode: str = migration.RESERVATION_FIRST
-    ttl: float = 300.0
-    delete_options: Mapping[str, Any] | None = None
-    created_by: str = ""
-    """Names the process that creates jobs; any other one may carry them on."""
+    profile: str = ""
+    """The profile that wants it to move; empty where a person does."""
 
 
 def of_moves(moves: Iterable[round_plan.Move], round_started: float) -> list[Wanted]:
@@ -71,6 +63,7 @@ def _of_move(move: round_plan.Move, gangs: Mapping[str, int], round_started: flo
         gain=_gain(worth),
         group=f"{gang}@{round_started:.0f}" if together else "",
         group_size=size if together else 0,
+        profile=move.profile,
     )
 
 
@@ -86,14 +79,20 @@ def name(pod: podinfo.Pod, round_started: float) -> str:
     return str(uuid.uuid5(_NAMES, f"{pod.uid}/{round_started:.3f}"))
 
 
-def body(called: str, wanted: Wanted, defaults: Defaults) -> dict[str, Any]:
-    """Return the object to create."""
+def body(
+    called: str, wanted: Wanted, defaults: facts.Defaults, created_by: str = ""
+) -> dict[str, Any]:
+    """Return the object to create; any process may carry it on, not only the one that created it.
+
+    It says all that the defaults say, so that it is carried out as it was decided.
+    """
     pod, kind = wanted.pod, resources.POD_MIGRATION_JOBS
     controller = pod.controller
     notes = {
         names.ANNOTATION_EVICT_REASON: wanted.reason[:_LONGEST],
         names.ANNOTATION_EVICT_TRIGGER: wanted.plugin,
-        names.ANNOTATION_JOB_CREATED_BY: defaults.created_by,
+        names.ANNOTATION_JOB_CREATED_BY: created_by,
+        names.ANNOTATION_MIGRATION_PROFILE: wanted.profile,
         names.ANNOTATION_MIGRATION_SOURCE: pod.node,
         names.ANNOTATION_MIGRATION_TARGET: wanted.target,
         names.ANNOTATION_MIGRATION_GAIN: wanted.gain[:_LONGEST],
@@ -114,15 +113,21 @@ def body(called: str, wanted: Wanted, defaults: Defaults) -> dict[str, Any]:
     }
     if defaults.delete_options:
         spec["deleteOptions"] = dict(defaults.delete_options)
+    metadata: dict[str, Any] = {
+        "name": called,
+        "annotations": {k: v for k, v in notes.items() if v},
+    }
+    if defaults.eviction_policy:
+        metadata["labels"] = {names.LABEL_EVICT_POLICY: defaults.eviction_policy}
     return {
         "apiVersion": kind.api_version,
         "kind": kind.kind,
-        "metadata": {"name": called, "annotations": {k: v for k, v in notes.items() if v}},
+        "metadata": metadata,
         "spec": spec,
     }
 
 
-def _mode(wanted: Wanted, defaults: Defaults) -> str:
+def _mode(wanted: Wanted, defaults: facts.Defaults) -> str:
     """A pod that has failed, or that only has to go, needs no place elsewhere first."""
     if wanted.purpose is protocols.Purpose.REMOVE or wanted.pod.has_ended:
         return migration.EVICT_DIRECTLY

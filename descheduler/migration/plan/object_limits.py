@@ -4,16 +4,35 @@ The evictions of the past are all that it needs. They are read off the jobs, so 
 goes on with the same buckets.
 """
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from descheduler.configuration.arguments import migration as arguments
+from descheduler.framework.filtering import workload_replicas
 from descheduler.migration.plan import conditions, facts
 from descheduler.model import objects
 
 _NOT_ACCEPTED: Final = (None, conditions.EVICTION_BEGUN, conditions.FAILED_EVICT)
 KEPT: Final = 1.5
 """How many times the duration of a limit an eviction is remembered."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Limits:
+    """How often a profile lets pods of one workload or namespace be moved."""
+
+    limiters: Mapping[str, arguments.ObjectLimiter] = dataclasses.field(default_factory=dict)
+    most_per_workload: int | str | None = None
+    """Of a workload whose limiter has no number: `maxMigratingPerWorkload`."""
+
+    def of_workload(self, replicas: int) -> int:
+        """Return how many of so many pods may be moved within the duration; 0: not limited."""
+        limiter = self.limiters.get(arguments.WORKLOAD)
+        if limiter is None:
+            return 0
+        written = self.most_per_workload if limiter.max_migrating is None else limiter.max_migrating
+        return workload_replicas.limit(replicas, written)
 
 
 class Eviction(NamedTuple):
@@ -85,6 +104,7 @@ def _missing(past: Iterable[float], rate: float, size: int, now: float) -> float
     return max(0.0, (1 - tokens) / rate)
 
 
-def memory_seconds(limiters: Mapping[str, arguments.ObjectLimiter]) -> float:
-    """Return how long evictions are remembered."""
-    return KEPT * max((one.duration for one in limiters.values()), default=0.0)
+def memory_seconds(of_profiles: Iterable[Limits]) -> float:
+    """Return how long evictions are remembered: the limits of any profile count those of all."""
+    durations = (one.duration for each in of_profiles for one in each.limiters.values())
+    return KEPT * max(durations, default=0.0)

@@ -69,12 +69,14 @@ def test_it_says_which_plug_in_moves_the_pod_for_what():
     notes = {
         names.ANNOTATION_EVICT_TRIGGER: "LowNodeLoad",
         names.ANNOTATION_EVICT_REASON: "node cpu usage(81.00%)>threshold(70.00%)",
+        names.ANNOTATION_MIGRATION_PROFILE: "hot-spots",
         names.ANNOTATION_MIGRATION_TARGET: "n2",
         names.ANNOTATION_MIGRATION_GAIN: "spread 31 % to 29 %",
         names.ANNOTATION_MIGRATION_GROUP: "shop/train",
     }
     assert chapter(story(a_job(notes=notes)), "why").splitlines() == [
         "LowNodeLoad moves it: node cpu usage(81.00%)>threshold(70.00%).",
+        "It names profile hot-spots of the descheduler.",
         "The round chose node n2, on which the scheduler would place it.",
         "Expected gain: spread 31 % to 29 %.",
         "It moves together with the other pods of shop/train, or not at all.",

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from api import resources
+from descheduler.configuration import by_profile
 from descheduler.configuration.arguments import migration as arguments
 from descheduler.migration import stores, term
 from descheduler.model import object_projection, objects, picture, pod_object, pod_projection
@@ -33,10 +34,10 @@ class Checks:
     never: str = ""
     not_now: str = ""
 
-    def permanent_refusal(self, pod):
+    def permanent_refusal(self, profile, pod):
         return self.never
 
-    def present_refusal(self, pod, migrating, along):
+    def present_refusal(self, profile, pod, migrating, along):
         return self.not_now
 
 
@@ -200,7 +201,8 @@ class World:
     @contextlib.asynccontextmanager
     async def migrating(self, **args):
         """Run the migration until the end of the block."""
-        duties = term.duties(arguments.MigrationControllerArgs.model_validate(args))
+        given = arguments.MigrationControllerArgs.model_validate(args)
+        duties = term.duties(by_profile.ByProfile(given))
         registry = metrics.Registry()
         async with contextlib.AsyncExitStack() as stack:
             api = client.Client(self.access, clock=self.clock, user_agent="descheduler")

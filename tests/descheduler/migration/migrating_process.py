@@ -2,6 +2,7 @@
 
 import msgspec
 
+from descheduler.configuration import by_profile
 from descheduler.migration import (
     arbitration,
     controller,
@@ -14,7 +15,7 @@ from descheduler.migration import (
     stores,
     turns,
 )
-from descheduler.migration.plan import facts
+from descheduler.migration.plan import facts, object_limits
 from descheduler.model import object_projection, picture, pod_object, pod_projection
 from kube.informers import store
 from process.runtime import metrics
@@ -25,10 +26,10 @@ from tests.descheduler.migration.api_double import JOBS, KEPT, PODS
 class Allows:
     """Lets every pod move."""
 
-    def permanent_refusal(self, pod):
+    def permanent_refusal(self, profile, pod):
         return ""
 
-    def present_refusal(self, pod, migrating, along):
+    def present_refusal(self, profile, pod, migrating, along):
         return ""
 
 
@@ -51,7 +52,7 @@ def driven(work):
 class Process:
     """The migration of one process."""
 
-    def __init__(self, api, clock, rules=None, limiters=None):
+    def __init__(self, api, clock, rules=None, limits=None):
         projector = pod_projection.Projector()
 
         def pod(raw):
@@ -66,9 +67,8 @@ class Process:
         figures = job_metrics.JobMetrics(metrics.Registry(), rules, clock)
         read = reads.Reads(api)
         pace = evictors.Pace(1e6, 1000)
-        history = eviction_history.EvictionHistory(
-            seen, limiters or {}, None, lambda uid: 10, clock
-        )
+        limits = by_profile.ByProfile(limits or object_limits.Limits())
+        history = eviction_history.EvictionHistory(seen, limits, lambda uid: 10, clock)
         turn = turns.Turns(seen, clock)
         evicting = evictors.Evictors(api, rules, clock, pace)
         parts = job_writer.Parts(

@@ -324,7 +324,7 @@ class Histories(stateful.RuleBasedStateMachine):
         for one in self.api.listed(JOBS):
             self.api._patch(JOBS, one["metadata"]["name"], {"spec": {"paused": False}})
         self._settle(rounds=8)
-        self.pass_time(facts.Rules().default_ttl + 2 * facts.SETTLING_SECONDS + 400)
+        self.pass_time(facts.Defaults().ttl + 2 * facts.SETTLING_SECONDS + 400)
         self._settle(rounds=8)
         for one in self.api.listed(JOBS):
             phase = one.get("status", {}).get("phase", "")

@@ -2,8 +2,9 @@
 
 import pytest
 
+from descheduler.configuration import by_profile
 from descheduler.configuration.arguments import migration as arguments
-from descheduler.migration.plan import facts
+from descheduler.migration.plan import facts, object_limits
 from kube.client import errors
 from process.runtime import clock as clocks
 from tests.descheduler.migration import api_double, migrating_process
@@ -183,8 +184,9 @@ def test_a_job_without_a_known_pod_is_not_given_up_while_the_watch_lags():
 def test_an_eviction_that_was_announced_a_moment_ago_counts_in_the_limits():
     world = World(controller="web")
     limiters = {arguments.WORKLOAD: arguments.ObjectLimiter(duration=300.0)}
-    rules = facts.Rules(default_mode="EvictDirectly")
-    world.process = migrating_process.Process(world.api, world.clock, rules, limiters)
+    rules = facts.Rules(by_profile.ByProfile(facts.Defaults(mode="EvictDirectly")))
+    limits = object_limits.Limits(limiters)
+    world.process = migrating_process.Process(world.api, world.clock, rules, limits)
     for _ in range(6):
         world.process.deliver()
         for name in ("a", "b"):

@@ -5,15 +5,20 @@ import dataclasses
 import pytest
 
 from api import names, resources
+from descheduler.configuration import by_profile
 from descheduler.framework import protocols
 from descheduler.framework.planning import round_plan
-from descheduler.migration.plan import jobs
+from descheduler.migration.plan import facts
 from descheduler.receipts import receipt
 from descheduler.rounds import awaited, carry_out, round_metrics
 from kube.client import errors
 from process.runtime import metrics, token_bucket
 from tests import builders as objects
 from tests.descheduler import builders
+
+DEFAULTS = by_profile.ByProfile(
+    facts.Defaults(), {"even": facts.Defaults("EvictDirectly", 60, "Delete")}
+)
 
 
 class Events:
@@ -47,8 +52,8 @@ async def carrying(world):
         events, registry = Events(), metrics.Registry()
         pace = token_bucket.ClockedBucket(world.clock, 50.0, 100)
         parts = carry_out.Parts(
-            *(api, events, world.clock, pace, jobs.Defaults(created_by="me")),
-            *(awaited.Awaited(), round_metrics.RoundMetrics(registry)),
+            *(api, events, world.clock, pace, DEFAULTS),
+            *(awaited.Awaited(), round_metrics.RoundMetrics(registry), "me"),
         )
         yield Carrying(parts, events, registry)
 
@@ -74,6 +79,9 @@ async def test_a_move_becomes_one_job_however_often_it_is_tried(world, carrying)
     (job,) = world.stored(resources.POD_MIGRATION_JOBS)
     notes = job["metadata"]["annotations"]
     assert job["spec"]["podRef"]["uid"] == pod.uid
+    assert (job["spec"]["mode"], job["spec"]["ttl"]) == ("EvictDirectly", "1m0s")
+    assert job["metadata"]["labels"] == {names.LABEL_EVICT_POLICY: "Delete"}
+    assert notes[names.ANNOTATION_MIGRATION_PROFILE] == "even"
     assert notes[names.ANNOTATION_JOB_CREATED_BY] == "me"
     assert '"LowNodeLoad"' in notes[names.ANNOTATION_MIGRATION_RECEIPT]
     (waiting,) = carrying.parts.waits.joined({}, 0.0).values()

@@ -28,6 +28,12 @@ def test_a_move_that_no_job_carries_out_did_not_happen():
     assert followed({"uid-web-0": old}, picture_of()) == {"uid-web-0": old}
 
 
+def test_an_eviction_without_a_job_counts_while_its_pod_terminates():
+    old = history.Moved(NOW - 400, "default", "n", "web")
+    terminating = pod("web-0", "n", leaves_at=NOW + 500)
+    assert followed({"uid-web-0": old}, picture_of(pods=[terminating])) == {"uid-web-0": old}
+
+
 def test_a_job_that_failed_before_the_eviction_moved_nothing():
     failed = job("j", phase="Failed")
     evicted = job(

@@ -3,6 +3,7 @@
 from typing import Any
 
 from api.koordinator import migration, scheduling
+from descheduler.configuration import by_profile
 from descheduler.migration.plan import conditions, facts
 from descheduler.model import objects, podinfo
 from tests.descheduler import builders
@@ -10,8 +11,15 @@ from tests.descheduler import builders
 NOW = builders.NOW
 PASSED = {"descheduler.koordinator.sh/passed-arbitration": "true"}
 RULES = facts.Rules()
+PROFILE = {"koord.sh/migration-profile": "even"}
 POD = builders.pod("web-0", "node-0")
 REF = {"reservation_ref": {"name": "uid-job", "uid": "r-1"}}
+
+
+def ruled(of_profile: facts.Defaults | None = None, **otherwise: Any) -> facts.Rules:
+    """Rules with these defaults, and others for the jobs of the profile `even`."""
+    named = {} if of_profile is None else {"even": of_profile}
+    return facts.Rules(by_profile.ByProfile(facts.Defaults(**otherwise), named))
 
 
 def condition(kind: str, status: str, reason: str = "", *, ago: float = 0.0, **more: Any) -> dict:

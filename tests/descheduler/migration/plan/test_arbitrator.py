@@ -16,10 +16,10 @@ class Checks:
     never: tuple = ()
     most: int = 100
 
-    def permanent_refusal(self, pod):
+    def permanent_refusal(self, profile, pod):
         return "forbidden" if pod.name in self.never else ""
 
-    def present_refusal(self, pod, migrating, along):
+    def present_refusal(self, profile, pod, migrating, along):
         assert along.holds(pod) or along.count(pod) >= migrating.count(pod)
         return "too many" if migrating.count(pod) >= self.most else ""
 

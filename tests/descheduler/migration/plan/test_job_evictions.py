@@ -12,13 +12,13 @@ from tests.descheduler.migration.plan.given import (
     EVICTING,
     NOW,
     POD,
-    RULES,
     SCHEDULED,
     condition,
     given,
     job,
     reservation,
     reserving,
+    ruled,
 )
 from tests.descheduler.migration.plan.planned import (
     DIRECTLY,
@@ -58,10 +58,24 @@ POLICIES = {
 @pytest.mark.parametrize(("of_pod", "of_job", "default", "policy"), POLICIES.values(), ids=POLICIES)
 def test_labels_decide_how_a_pod_is_evicted(of_pod, of_job, default, policy):
     pod = builders.pod("web-0", "node-0", labels=of_pod)
-    rules = dataclasses.replace(RULES, eviction_policy=default)
     one = job(BEGUN, spec=DIRECTLY, labels=of_job)
-    (step,) = planned(given(one, pod), rules).steps
+    (step,) = planned(given(one, pod), ruled(eviction_policy=default)).steps
     assert (step.policy, step.reason) == (policy, "NotSet")
+
+
+@pytest.mark.parametrize(
+    ("profile", "expected"),
+    [
+        ("even", ("EvictDirectly", 60, "Delete")),
+        ("of-before", ("ReservationFirst", 300, "Eviction")),
+        ("", ("ReservationFirst", 300, "Eviction")),
+    ],
+)
+def test_a_job_that_says_nothing_is_carried_out_as_its_profile_says(profile, expected):
+    rules = ruled(facts.Defaults("EvictDirectly", 60, "Delete"))
+    one = job(annotations={"koord.sh/migration-profile": profile})
+    found = (facts.mode(one, rules), facts.ttl(one, rules), facts.policy(one, POD, rules))
+    assert found == expected
 
 
 def test_a_soft_eviction_waits_for_another_client():

@@ -1,7 +1,5 @@
 """One step of a job at a time: what is written in which state."""
 
-import dataclasses
-
 import msgspec
 import pytest
 
@@ -15,13 +13,13 @@ from tests.descheduler.migration.plan.given import (
     EVICTING,
     NOW,
     POD,
-    RULES,
     SCHEDULED,
     condition,
     given,
     job,
     reservation,
     reserving,
+    ruled,
 )
 from tests.descheduler.migration.plan.planned import (
     DIRECTLY,
@@ -256,7 +254,7 @@ def test_a_job_that_is_being_deleted_does_nothing():
 def test_no_ttl_means_the_default_and_zero_means_never():
     never = given(job(created=NOW - 1e6, spec={"ttl": 0.0}), held=None)
     assert kinds(planned(never)) == ["CreateReservation"]
-    rules = dataclasses.replace(RULES, default_ttl=0.0)
+    rules = ruled(ttl=0.0)
     assert kinds(planned(given(job(created=NOW - 1e6)), rules)) == ["CreateReservation"]
 
 

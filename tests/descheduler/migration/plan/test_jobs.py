@@ -5,10 +5,11 @@ import pytest
 from api.koordinator import migration
 from descheduler.framework import objective, protocols
 from descheduler.framework.planning import round_plan
-from descheduler.migration.plan import jobs
+from descheduler.migration.plan import facts, jobs
 from tests.descheduler import builders
 
-DEFAULTS = jobs.Defaults(created_by="me")
+DEFAULTS = facts.Defaults()
+NO_POLICY = facts.Defaults(eviction_policy="")
 
 
 def test_a_job_says_which_pod_leaves_why_and_for_where():
@@ -20,14 +21,16 @@ def test_a_job_says_which_pod_leaves_why_and_for_where():
         gain="spread 31 % -> 28 %",
         group="g",
         group_size=3,
+        profile="even",
     )
-    made = jobs.body("j", wanted, DEFAULTS)
+    made = jobs.body("j", wanted, DEFAULTS, "me")
     assert made["metadata"] == {
         "name": "j",
         "annotations": {
             "koordinator.sh/evict-reason": "too hot",
             "koordinator.sh/evict-trigger": "LowNodeLoad",
             "koordinator.sh/job-created-by": "me",
+            "koord.sh/migration-profile": "even",
             "koord.sh/migration-source": "node-0",
             "koord.sh/migration-target": "node-1",
             "koord.sh/migration-gain": "spread 31 % -> 28 %",
@@ -35,6 +38,7 @@ def test_a_job_says_which_pod_leaves_why_and_for_where():
             "koord.sh/migration-group-size": "3",
             "koord.sh/migration-workload": "web",
         },
+        "labels": {"koordinator.sh/evict-policy": "Eviction"},
     }
     read = migration.read_pod_migration_job(made).spec
     assert (read.mode, read.ttl, read.delete_options) == ("ReservationFirst", 300, None)
@@ -43,16 +47,16 @@ def test_a_job_says_which_pod_leaves_why_and_for_where():
 
 
 def test_a_job_alone_says_no_more_than_it_knows():
-    made = jobs.body("j", jobs.Wanted(builders.pod(controller=""), "P", "r"), DEFAULTS)
+    made = jobs.body("j", jobs.Wanted(builders.pod(controller=""), "P", "r"), NO_POLICY)
     assert set(made["metadata"]["annotations"]) == {
         "koordinator.sh/evict-reason",
         "koordinator.sh/evict-trigger",
-        "koordinator.sh/job-created-by",
     }
+    assert "labels" not in made["metadata"]
 
 
 def test_delete_options_of_the_settings_are_those_of_the_job():
-    defaults = jobs.Defaults(delete_options={"gracePeriodSeconds": 5}, ttl=60)
+    defaults = facts.Defaults(delete_options={"gracePeriodSeconds": 5}, ttl=60)
     made = jobs.body("j", jobs.Wanted(builders.pod(), "P", "r"), defaults)
     assert made["spec"]["deleteOptions"] == {"gracePeriodSeconds": 5}
     assert made["spec"]["ttl"] == "1m0s"
@@ -100,6 +104,7 @@ def test_moves_of_this_evictor_become_jobs_unless_they_are_only_reported():
     assert (found.pod.name, found.target) == ("a", "node-7")
     assert found.gain == "12 for 2.5 (spread 0.25)"
     assert (found.plugin, found.reason, found.purpose) == ("P", "r", protocols.Purpose.EMPTY)
+    assert found.profile == "default"
 
 
 def test_the_pods_of_a_gang_that_leave_in_one_round_move_together():

@@ -109,5 +109,7 @@ def test_jobs_tell_what_was_evicted():
 
 def test_evictions_are_remembered_longer_than_the_longest_limit():
     both = limiters(workload={"duration": 10.0}, namespace={"duration": 20.0})
-    assert object_limits.memory_seconds(both) == 30
-    assert object_limits.memory_seconds({}) == 0
+    shorter = limiters(workload={"duration": 15.0})
+    profiles = [object_limits.Limits(shorter), object_limits.Limits(both)]
+    assert object_limits.memory_seconds(profiles) == 30
+    assert object_limits.memory_seconds([object_limits.Limits()]) == 0
