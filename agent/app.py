@@ -274,7 +274,8 @@ def _pods(
 ) -> agent_pods.Source:
     chosen = settings.kubelet
     if chosen.pods_from == "apiServer":
-        return pod_watch.WatchedPods(store, settings.node_name)
+        measured = (kubelet_client.SUMMARY,) if settings.measure.network == "kubelet" else ()
+        return pod_watch.WatchedPods(store, settings.node_name, asked.get, measured)
     habits = agent_pods.Habits(
         chosen.interval_seconds, chosen.fall_back_seconds if chosen.fall_back else None
     )

@@ -41,9 +41,9 @@ class KubeletSettings(settings.Settings):
 
     pods_from: Literal["kubelet", "apiServer"] = "kubelet"
     """Who tells the pods of this node: the `kubelet`, or the `apiServer` by a watch of the pods
-    that are bound to it. With `apiServer` the kubelet is not asked for anything, so that the agent
-    needs no permission on kubelets; it then learns how the kubelet hands out cpus from `folder`
-    alone."""
+    that are bound to it. With `apiServer` the kubelet is asked for nothing but what
+    `measure.network: kubelet` counts, so that the agent needs no other permission on kubelets; it
+    then learns how the kubelet hands out cpus from `folder` alone."""
     url: str = "https://127.0.0.1:10250"
     """Base address; `/pods` is appended."""
     token_file: Path | None = None

@@ -11,6 +11,8 @@ from agent.informers import kubelet_trust as trusts
 from agent.model import pod_lists
 from api.kubernetes import core
 
+SUMMARY: Final = "stats/summary"
+"""What the kubelet counted of its pods and its node; takes the permission `nodes/stats`."""
 MOST_BYTES = 64 * 1024 * 1024
 # A kubelet that just started lists nothing for a moment; a node without pods goes on doing so.
 EMPTY_ANSWERS_BELIEVED = 3

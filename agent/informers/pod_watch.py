@@ -1,11 +1,11 @@
-"""The pods of this node by a watch of the API server, where the kubelet is not asked.
+"""The pods of this node by a watch of the API server, where the kubelet is not asked for them.
 
 Kubelets before 1.33 show their pods only to accounts with `nodes/proxy`, which also allows to run
 commands in every pod of the node. A watch of the pods that are bound to this node needs no such
 permission. Static pods are known by their mirror pods.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Final
 
 from agent.informers import kubelet_client as kubelets
@@ -16,16 +16,23 @@ from api.kubernetes import core
 from kube.informers import informer_set, reflector
 from process.runtime import metrics, supervise
 
-_NOT_ASKED: Final = "kubelet.podsFrom is apiServer, so the kubelet is not asked for anything"
+_NOT_ASKED: Final = "kubelet.podsFrom is apiServer, so the agent does not ask the kubelet"
 
 
 class WatchedPods:
     """The pods that are bound to one node, as the API server's watch has told them."""
 
-    def __init__(self, watched: informer_set.InformerSet, node: str) -> None:
+    def __init__(
+        self,
+        watched: informer_set.InformerSet,
+        node: str,
+        ask: Callable[[str], Awaitable[bytes]],
+        paths: Collection[str],
+    ) -> None:
         self.listed: Callable[[], None] = lambda: None
         """Called after every change."""
         fields = f"spec.nodeName={node}"
+        self._ask, self._paths = ask, paths
         self._store = watched.add(reflector.whole(resources.PODS, core.Pod, fields=fields))
         self._reflector = watched.members[-1]
         self._pods: tuple[core.Pod, ...] | None = None
@@ -60,8 +67,10 @@ class WatchedPods:
         return error or "the pods of this node have not been listed yet"
 
     async def get(self, path: str) -> bytes:
-        """Refuse to ask the kubelet: KubeletError names the setting."""
-        raise kubelets.KubeletError(f"/{path}: {_NOT_ASKED}")
+        """Ask the kubelet for one of the given paths; for others KubeletError names the setting."""
+        if path not in self._paths:
+            raise kubelets.KubeletError(f"/{path}: {_NOT_ASKED}")
+        return await self._ask(path)
 
     def show(self, figures: metrics.Registry) -> None:
         """Export who tells the pods, and the age of the list."""

@@ -5,7 +5,6 @@ answers with bytes only.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
 
 import msgspec
 
@@ -17,7 +16,6 @@ from agent.observe.network import traffic
 from process.runtime import clock as clocks
 from process.runtime import metrics
 
-PATH: Final = "stats/summary"
 Ask = Callable[[str], Awaitable[bytes]]
 
 
@@ -72,7 +70,7 @@ class Summary:
     async def step(self) -> None:
         """Ask once."""
         try:
-            body = await self._ask(PATH)
+            body = await self._ask(kubelets.SUMMARY)
             self._answer, self._problem = msgspec.json.decode(body, type=_Answer), ""
         except (kubelets.KubeletError, *pod_lists.UNREADABLE) as error:
             self._answer = None

@@ -1,6 +1,7 @@
-"""The pods of a node by a watch of the API server, where the kubelet is never asked."""
+"""The pods of a node by a watch of the API server, where the kubelet is not asked for them."""
 
 import pytest
+from aiohttp import web
 
 from agent import settings as agent_settings
 from agent.informers import kubelet_client as kubelets
@@ -33,6 +34,10 @@ def pod(name, node=NODE, annotations=None):
     }
 
 
+async def answer(path):
+    return f"the kubelet's {path}".encode()
+
+
 @pytest.fixture
 async def watched():
     clock = ManualClock(1_767_225_600.0)
@@ -40,7 +45,7 @@ async def watched():
         given = access.Access(plane.url, plane.ca, access.StaticToken(plane.token))
         async with client.Client(given, clock=clock, user_agent="test") as kube:
             store = informer_set.InformerSet(kube, clock)
-            found = pod_watch.WatchedPods(store, NODE)
+            found = pod_watch.WatchedPods(store, NODE, answer, ["stats/summary"])
             assert (found.age, found.source, found.pods) == (None, agent_pods.NOBODY, ())
             assert "not been listed" in found.problem
             async with supervise.Supervisor("test") as tasks:
@@ -81,8 +86,9 @@ async def test_no_pod_takes_the_cgroup_of_another_by_calling_itself_its_mirror(w
     }
 
 
-async def test_the_kubelet_is_asked_for_nothing(watched):
+async def test_the_kubelet_is_asked_for_nothing_but_what_was_given(watched):
     _, found = watched
+    assert await found.get("stats/summary") == b"the kubelet's stats/summary"
     with pytest.raises(kubelets.KubeletError, match=r"kubelet\.podsFrom is apiServer"):
         await found.get("configz")
 
@@ -100,3 +106,35 @@ async def test_an_agent_without_any_permission_on_kubelets_enforces(world):
         assert [one.pod.metadata.name for one in agent.ticks.picture.pods] == ["batch"]
         assert "kubelet" not in agent.health.failing()
         assert "kubelet.podsFrom is apiServer" in str(agent.health.warnings())
+
+
+@pytest.fixture
+async def kubelet():
+    """A kubelet that answers anything, and notes what it was asked for."""
+    asked = []
+
+    async def answer(request):
+        asked.append(request.path)
+        return web.json_response({})
+
+    pages = web.Application()
+    pages.router.add_get("/{path:.*}", answer)
+    runner = web.AppRunner(pages)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    yield f"http://127.0.0.1:{runner.addresses[0][1]}", asked
+    await runner.cleanup()
+
+
+@pytest.mark.parametrize(("network", "paths"), [("kubelet", {"/stats/summary"}), ("none", set())])
+async def test_the_kubelet_is_asked_only_for_the_network_and_where_that_is_set(
+    world, kubelet, network, paths
+):
+    url, asked = kubelet
+    chosen = agent_settings.KubeletSettings(url=url, pods_from="apiServer")
+    measure = agent_settings.MeasureSettings(network=network, network_seconds=1)
+    async with world.agent(kubelet=chosen, measure=measure) as agent:
+        await world.until_ticking(lambda: agent.ticks.picture)
+        await world.until_ticking(lambda: paths <= set(asked))
+        assert "stats/summary" not in str(agent.health.warnings())
+    assert set(asked) == paths

@@ -124,9 +124,19 @@ def test_settings_follow_the_namespace_of_the_release():
         assert names.NAMESPACE not in yaml.safe_dump(document)
 
 
+PODS = {
+    "agent": "koord-agent",
+    "descheduler": "koord-descheduler",
+    "deviceDaemon": "koord-device-daemon",
+    "extender": "koord-scheduler",
+    "manager": "koord-manager",
+    "webhook": "koord-webhook",
+}
+
+
 def test_a_change_of_settings_replaces_the_pods():
     def marks(*values):
-        found = of_kind(rendered(*values), *plain.WORKLOADS)
+        found = of_kind(rendered("deviceDaemon.enabled=true", *values), *plain.WORKLOADS)
         return {
             one["metadata"]["name"]: one["spec"]["template"]["metadata"]["annotations"]
             for one in found
@@ -144,6 +154,8 @@ def test_a_change_of_settings_replaces_the_pods():
             {"koord-scheduler", "koord-webhook"},
         ),
         (("switches.extender=observe", "clusterSettings.colocation.enable=true"), set()),
+        (("log.level=debug",), set(before)),
+        *(((f"{part}.settings.log.level=debug",), {name}) for part, name in PODS.items()),
     ):
         after = marks(*values)
         assert {name for name in before if before[name] != after[name]} == changed, values
@@ -179,7 +191,7 @@ def test_the_scheduler_has_the_version_of_the_cluster():
 
 
 def test_monitoring_comes_as_it_was_written():
-    documents = rendered(*MONITORED)
+    documents = rendered(*MONITORED, "deviceDaemon.enabled=true")
     (rule,) = of_kind(documents, "PrometheusRule")
     written = yaml.safe_load((plain.DEPLOY / "monitoring" / "rules.yaml").read_text())
     assert rule["spec"] == written
@@ -197,8 +209,17 @@ def test_monitoring_comes_as_it_was_written():
     selected = [one for one in services if plain.selects(wanted, one["metadata"]["labels"])]
     assert {one["metadata"]["name"] for one in selected} == {
         f"koord-{part}-metrics"
-        for part in ("agent", "descheduler", "manager", "scheduler", "webhook")
+        for part in ("agent", "descheduler", "device-daemon", "manager", "scheduler", "webhook")
     }
+    pods = [one["spec"]["template"] for one in of_kind(documents, *plain.WORKLOADS)]
+    for one in selected:
+        (pod,) = (
+            p for p in pods if plain.selects(one["spec"]["selector"], p["metadata"]["labels"])
+        )
+        ports = {port["name"] for c in pod["spec"]["containers"] for port in c["ports"]}
+        assert {port["targetPort"] for port in one["spec"]["ports"]} <= ports
+    without = of_kind(rendered(*MONITORED), "Service")
+    assert "koord-device-daemon-metrics" not in {one["metadata"]["name"] for one in without}
 
 
 def test_alerts_link_the_manual_where_it_is_served():
@@ -232,41 +253,6 @@ async def test_an_api_server_accepts_what_differs(api, kubectl):
         assert len(said.splitlines()) == len(documents)
 
 
-PLACED = {
-    "nodeSelector": {"pool": "koord"},
-    "tolerations": [{"key": "dedicated", "operator": "Equal", "value": "koord"}],
-    "affinity": {
-        "nodeAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": {
-                "nodeSelectorTerms": [
-                    {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
-                ]
-            }
-        }
-    },
-    "priorityClassName": "koord-own",
-}
-
-
-@pytest.mark.parametrize("component", ["scheduler", "webhook", "manager", "agent"])
-def test_components_run_on_the_nodes_that_the_values_choose(component):
-    values = [f"{component}.{name}={json.dumps(value)}" for name, value in PLACED.items()]
-    pods = {}
-    for chosen in ((), tuple(values)):
-        documents = chart.documents(chart.template(IMAGE, "crds.install=false", literal=chosen))
-        for one in of_kind(documents, "Deployment", "DaemonSet"):
-            pods.setdefault(one["metadata"]["name"], []).append(one["spec"]["template"]["spec"])
-    for name, (before, after) in pods.items():
-        if name != f"koord-{component}":
-            assert before == after
-            continue
-        # Maps of values are merged key by key, lists are replaced.
-        assert after["nodeSelector"] == {**before["nodeSelector"], **PLACED["nodeSelector"]}
-        assert after["tolerations"] == PLACED["tolerations"]
-        assert after["priorityClassName"] == PLACED["priorityClassName"]
-        assert after["affinity"] == PLACED["affinity"]
-
-
 GATES = {
     "of the quota": (
         (
@@ -280,6 +266,16 @@ GATES = {
         ("webhook.settings.featureGates.DisableDefaultQuota=true",),
         (),
         {"featureGates": {"DisableDefaultQuota": True}},
+    ),
+    "of the plug-in, switched off": (
+        ("quota.featureGates.MultiQuotaTree=true",),
+        (
+            (
+                'scheduler.config.pluginConfig=[{"name":"ElasticQuota","args":{'
+                '"featureGates":{"MultiQuotaTree":false}}}]'
+            ),
+        ),
+        {"featureGates": {"MultiQuotaTree": False}},
     ),
     "beside other arguments": (
         ("quota.featureGates.MultiQuotaTree=true",),

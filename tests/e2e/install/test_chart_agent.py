@@ -140,6 +140,27 @@ def test_a_figure_of_the_agent_adds_what_it_takes_and_nothing_else(figure, gate,
     assert before <= after
 
 
+@pytest.mark.parametrize(
+    ("version", "values", "reached"),
+    [
+        ("1.32.13", (), False),
+        ("1.32.13", ("measure.network=kubelet",), True),
+        ("1.33.0", (), True),
+        ("1.36.3", ("kubeletAccess=none", "measure.network=kubelet"), True),
+        ("1.36.3", ("kubeletAccess=none", "measure.network=processes"), False),
+        ("1.32.13", ("kubeletAccess=proxy",), True),
+    ],
+)
+def test_agents_reach_kubelets_where_they_ask_them_for_anything(version, values, reached):
+    documents = rendered(*(f"agent.{value}" for value in values), version=version)
+    policy = plain.named(documents, "NetworkPolicy", "koord-agent")
+    ports = {port["port"] for rule in policy["spec"]["egress"] for port in rule["ports"]}
+    assert (10250 in ports) is reached
+    role = plain.named(documents, "ClusterRole", "koord-agent")
+    granted = {name for rule in role["rules"] for name in rule["resources"]}
+    assert any(name.startswith("nodes/") for name in granted) is reached
+
+
 @pytest.mark.parametrize("layout", ["systemd-v2", "cgroupfs-v2"])
 def test_cgroups_outside_of_pods_are_read_only_where_the_layout_is_known(layout):
     (found,) = of_kind(rendered(f"agent.writableCgroups={layout}"), "DaemonSet")

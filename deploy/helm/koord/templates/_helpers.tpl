@@ -29,7 +29,7 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- range list "koord-scheduler" "koord-extender" -}}
 {{- $accounts = append $accounts (printf "system:serviceaccount:%s:%s" $.Release.Namespace .) -}}
 {{- end -}}
-{{- concat $accounts .Values.protection.accounts | uniq | toJson -}}
+{{- concat $accounts (.Values.protection.accounts | default list) | uniq | toJson -}}
 {{- end }}
 
 {{/* Variables of a policy: metadata before and after, and whether nobody changed owners or finalizers. */}}
@@ -95,6 +95,17 @@ tolerations: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 
+{{/* Where the pod of a hook may run: where its own values say, else where the manager may. Rules about other pods would keep
+     it from nodes on which managers run. Call with (list . values). */}}
+{{- define "koord.hook-placement" -}}
+{{- $manager := (index . 0).Values.manager -}}
+{{- $own := index . 1 -}}
+{{- $nodes := pick ($manager.affinity | default dict) "nodeAffinity" -}}
+{{- $tolerations := $own.tolerations | default $manager.tolerations -}}
+{{- $selector := $own.nodeSelector | default $manager.nodeSelector -}}
+{{- include "koord.placement" (dict "nodeSelector" $selector "affinity" ($own.affinity | default $nodes) "tolerations" $tolerations) -}}
+{{- end }}
+
 {{/* Replicas prefer different nodes. Call with (list . "component"). */}}
 {{- define "koord.spread" -}}
 topologySpreadConstraints:
@@ -138,9 +149,33 @@ readinessProbe:
   timeoutSeconds: 3
 {{- end }}
 
-{{/* Settings of a process: what the chart says, then what the values say, over the process' own defaults. */}}
+{{/* The processes that are installed, as JSON. */}}
+{{- define "koord.components" -}}
+{{- $components := list "webhook" "manager" -}}
+{{- if .Values.descheduler.enabled -}}
+{{- $components = append $components "descheduler" -}}
+{{- end -}}
+{{- if eq .Values.scheduler.mode "beside" -}}
+{{- $components = append $components "scheduler" -}}
+{{- end -}}
+{{- if .Values.agent.enabled -}}
+{{- $components = append $components "agent" -}}
+{{- end -}}
+{{- if .Values.deviceDaemon.enabled -}}
+{{- $components = append $components "device-daemon" -}}
+{{- end -}}
+{{- $components | toJson -}}
+{{- end }}
+
+{{/* Settings of a process: what the chart says, then what the values say, over the process' own defaults. Values are
+     copied, since merging writes into maps, and all processes share these. Call with (list . base values). */}}
+{{- define "koord.settings" -}}
+{{- $log := dict "log" (deepCopy ((index . 0).Values.log | default dict)) -}}
+{{- toYaml (mustMergeOverwrite $log (index . 1) (deepCopy (index . 2 | default dict))) -}}
+{{- end }}
+
 {{- define "koord.extender-settings" -}}
-{{- $base := dict "namespace" .Release.Namespace "log" .Values.log "health" (dict "host" "0.0.0.0") -}}
+{{- $base := dict "namespace" .Release.Namespace "health" (dict "host" "0.0.0.0") -}}
 {{/* Without policies a tenant may claim on its pod what another one holds: nobody is evicted because of that. */}}
 {{- if not (include "koord.has-policies" .) -}}
 {{- $_ := set $base "overlap" (dict "evict" false) -}}
@@ -148,9 +183,9 @@ readinessProbe:
 {{- if eq .Values.scheduler.mode "beside" -}}
 {{- /* The very file that kube-scheduler reads; scores differ between its versions and feature gates. */ -}}
 {{- $version := regexFind "^v?[0-9]+\\.[0-9]+(\\.[0-9]+)?" (.Values.scheduler.image.tag | default .Capabilities.KubeVersion.Version) -}}
-{{- $_ := set $base "scheduler" (dict "configFile" "/etc/koord-scheduler/scheduler.yaml" "version" $version "arguments" .Values.scheduler.extraArgs) -}}
+{{- $_ := set $base "scheduler" (dict "configFile" "/etc/koord-scheduler/scheduler.yaml" "version" $version "arguments" (.Values.scheduler.extraArgs | default list)) -}}
 {{- end -}}
-{{- toYaml (mustMergeOverwrite $base (deepCopy .Values.extender.settings)) -}}
+{{- include "koord.settings" (list . $base .Values.extender.settings) -}}
 {{- end }}
 
 {{- define "koord.webhook-settings" -}}
@@ -158,8 +193,8 @@ readinessProbe:
 {{- $name := printf "koord-webhook.%s.svc" .Release.Namespace -}}
 {{- $certificates := dict "names" (list $name) -}}
 {{- $server := dict -}}
-{{- $asked := dict "failurePolicy" $registration.failurePolicy "timeoutSeconds" $registration.timeoutSeconds "excludedNamespaces" $registration.excludedNamespaces -}}
-{{- $base := dict "namespace" .Release.Namespace "log" .Values.log -}}
+{{- $asked := dict "failurePolicy" $registration.failurePolicy "timeoutSeconds" $registration.timeoutSeconds "excludedNamespaces" ($registration.excludedNamespaces | default list) -}}
+{{- $base := dict "namespace" .Release.Namespace -}}
 {{- if eq $registration.by "chart" -}}
 {{- $_ := set $certificates "authorityFile" "/etc/koord-tls/ca.crt" -}}
 {{- $_ := set $asked "enabled" false -}}
@@ -179,7 +214,7 @@ readinessProbe:
 {{- $_ := set $base "server" $server -}}
 {{- end -}}
 {{- $writers := append (include "koord.pod-writers" . | fromJsonArray) (printf "system:serviceaccount:%s:koord-manager" .Release.Namespace) -}}
-{{- $_ := set $base "protection" (dict "accounts" $writers "groups" .Values.protection.groups) -}}
+{{- $_ := set $base "protection" (dict "accounts" $writers "groups" (.Values.protection.groups | default list)) -}}
 {{- if not (include "koord.has-policies" .) -}}
 {{- $_ := set $base "featureGates" (dict "ProtectedPodFields" true) -}}
 {{- end -}}
@@ -187,14 +222,14 @@ readinessProbe:
 {{- $_ := set $base "gang" (dict "admission" .Values.gang.admission) -}}
 {{- $_ := set $base "certificates" $certificates -}}
 {{- $_ := set $base "registration" $asked -}}
-{{- toYaml (mustMergeOverwrite $base (deepCopy .Values.webhook.settings)) -}}
+{{- include "koord.settings" (list . $base .Values.webhook.settings) -}}
 {{- end }}
 
 {{/* Feature gates of elastic quota, for all processes alike: what the quota says, else what the webhook is given. */}}
 {{- define "koord.quota-gates" -}}
-{{- $found := deepCopy .Values.quota.featureGates -}}
+{{- $found := deepCopy (.Values.quota.featureGates | default dict) -}}
 {{- range $name := list "MultiQuotaTree" "ElasticQuotaGuaranteeUsage" "DisableDefaultQuota" -}}
-{{- $given := dig "featureGates" $name "unset" $.Values.webhook.settings -}}
+{{- $given := dig "featureGates" $name "unset" ($.Values.webhook.settings | default dict) -}}
 {{- if and (ne (toString $given) "unset") (not (hasKey $found $name)) -}}
 {{- $_ := set $found $name $given -}}
 {{- end -}}
@@ -207,11 +242,11 @@ readinessProbe:
 {{- $gates := include "koord.quota-gates" . | fromYaml -}}
 {{- $found := list -}}
 {{- $named := false -}}
-{{- range $one := deepCopy .Values.scheduler.config.pluginConfig -}}
+{{- range $one := deepCopy (.Values.scheduler.config.pluginConfig | default list) -}}
 {{- if eq $one.name "ElasticQuota" -}}
 {{- $named = true -}}
 {{- $written := dig "args" "featureGates" dict $one -}}
-{{- $all := merge (deepCopy $written) $gates -}}
+{{- $all := mustMergeOverwrite (deepCopy $gates) $written -}}
 {{- if $all -}}
 {{- $_ := set $one "args" (merge (dict "featureGates" $all) ($one.args | default dict)) -}}
 {{- end -}}
@@ -229,7 +264,7 @@ readinessProbe:
 {{- end }}
 
 {{- define "koord.manager-settings" -}}
-{{- $base := dict "configNamespace" .Release.Namespace "log" .Values.log "leaderElection" (dict "namespace" .Release.Namespace) -}}
+{{- $base := dict "configNamespace" .Release.Namespace "leaderElection" (dict "namespace" .Release.Namespace) -}}
 {{- if ne .Values.quota.admission "gate" -}}
 {{- $_ := set $base "quota" (dict "gates" (dict "mode" "off")) -}}
 {{- end -}}
@@ -245,13 +280,13 @@ readinessProbe:
 {{- $_ := set $base "console" $console -}}
 {{- end -}}
 {{- end -}}
-{{- toYaml (mustMergeOverwrite $base (deepCopy .Values.manager.settings)) -}}
+{{- include "koord.settings" (list . $base .Values.manager.settings) -}}
 {{- end }}
 
 {{- define "koord.descheduler-settings" -}}
-{{- $base := dict "configuration" "/etc/koord-descheduler/koord-descheduler-config" "configNamespace" .Release.Namespace "log" .Values.log -}}
+{{- $base := dict "configuration" "/etc/koord-descheduler/koord-descheduler-config" "configNamespace" .Release.Namespace -}}
 {{- $_ := set $base "health" (dict "port" 8080) -}}
-{{- toYaml (mustMergeOverwrite $base (deepCopy .Values.descheduler.settings)) -}}
+{{- include "koord.settings" (list . $base .Values.descheduler.settings) -}}
 {{- end }}
 
 {{/* The configuration of the descheduler, with what follows from the release: its namespace, and who calls the extender. */}}
@@ -282,7 +317,7 @@ readinessProbe:
 
 {{/* Address blocks from which the API servers call the webhook, as JSON: those that are named, else those discovered. */}}
 {{- define "koord.api-server-blocks" -}}
-{{- $blocks := .Values.networkPolicy.apiServerBlocks -}}
+{{- $blocks := .Values.networkPolicy.apiServerBlocks | default list -}}
 {{- if and (not $blocks) .Values.networkPolicy.discoverApiServers -}}
 {{- $slices := (lookup "discovery.k8s.io/v1" "EndpointSlice" "default" "").items | default list -}}
 {{- range $slice := $slices -}}
@@ -319,7 +354,7 @@ readinessProbe:
 {{- if .Values.agent.kubeletState -}}
 {{- $_ := set $kubelet "folder" "/host/kubelet" -}}
 {{- end -}}
-{{- $base := dict "namespace" .Release.Namespace "log" .Values.log "host" $host "kubelet" $kubelet -}}
+{{- $base := dict "namespace" .Release.Namespace "host" $host "kubelet" $kubelet -}}
 {{- $profile := .Values.agent.profile -}}
 {{- if eq $profile "observe" -}}
 {{- $_ := set $base "mode" "observe" -}}
@@ -377,12 +412,12 @@ readinessProbe:
 {{- if or $measure.coldPages $measure.caches -}}
 {{- $_ := set $host "sys" "/host/sys" -}}
 {{- end -}}
-{{- toYaml (mustMergeOverwrite $base (deepCopy .Values.agent.settings)) -}}
+{{- include "koord.settings" (list . $base .Values.agent.settings) -}}
 {{- end }}
 
 {{- define "koord.device-daemon-settings" -}}
 {{- $values := .Values.deviceDaemon -}}
-{{- $base := dict "log" .Values.log "printsOutputFile" "/host/devices/ic-device" -}}
+{{- $base := dict "printsOutputFile" "/host/devices/ic-device" -}}
 {{- if $values.labelsFolder -}}
 {{- $_ := set $base "labelsFile" "/host/features.d/koord" -}}
 {{- end -}}
@@ -390,7 +425,7 @@ readinessProbe:
 {{- $_ := set $base "dev" "/host/root/dev" -}}
 {{- $_ := set $base "tools" (dict "root" "/host/root") -}}
 {{- end -}}
-{{- toYaml (mustMergeOverwrite $base (deepCopy $values.settings)) -}}
+{{- include "koord.settings" (list . $base $values.settings) -}}
 {{- end }}
 
 {{/* A ConfigMap with the settings of one process. Call with (list . "process" "text"). */}}
