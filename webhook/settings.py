@@ -107,6 +107,10 @@ class ReviewServer(settings.ServerSettings):
     """TCP port to listen on; 0 lets the system choose a free one."""
     max_body_bytes: int = pydantic.Field(default=7 * 1024 * 1024, ge=1024)
     """Largest request body; a review holds two objects of up to 3 MiB."""
+    max_connection_age_seconds: float = pydantic.Field(default=60.0, ge=0)
+    """Age after which the next answer on a connection asks the API server to dial again, so that
+    replicas which are added get their share of the reviews; 0: never. Connections that were dialled
+    together end one by one, the first at half of it."""
     announce_seconds: float = pydantic.Field(default=5.0, ge=0)
     """How long a stopping server goes on as before while /readyz already says no, so that the
     Service stops sending reviews here."""

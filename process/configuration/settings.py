@@ -81,6 +81,11 @@ class ServerSettings(Settings):
     max_connections: int = pydantic.Field(default=1024, ge=1)
     """Connections at the same time, TLS handshakes included. Beyond them the one that was silent
     for longest gives way, of the address that has most."""
+    max_connection_age_seconds: float = pydantic.Field(default=0.0, ge=0)
+    """Age after which the next answer on a connection asks the client to dial again, so that behind
+    a Service a replica which is added gets its share of the load; 0: never, best for a listener
+    without replicas. Connections that were dialled together end one by one, the first at half of
+    it."""
     backlog: int = pydantic.Field(default=1024, ge=1, le=65535)
     """Connections that wait in the kernel to be accepted while the process is busy; the kernel's
     own limit is net.core.somaxconn."""

@@ -65,14 +65,12 @@ class FastPath:
         routes: Mapping[str, Handler],
         limits: tuple[int, int],
         spawn: Spawner,
-        is_draining: Callable[[], bool],
     ) -> None:
         """Take the routes and the largest head and body."""
         self._handlers = {path.encode(): each for path, each in routes.items()}
         self.head_limit, self._body_limit = limits
         self._known: dict[bytes, Handler] = {}
         self.spawn = spawn
-        self.is_draining = is_draining
 
     def head(self, data: bytes) -> Head | None:
         """Read the head of a request; None if it has to go the long way."""
@@ -154,6 +152,7 @@ class Connection:
         "_size",
         "_transport",
         "answering",
+        "retired",
         "since",
     )
 
@@ -169,6 +168,8 @@ class Connection:
         """Whether a request waits for its answer."""
         self.since: float | None = None
         """Since when the rest of a body is due."""
+        self.retired = False
+        """Whether the connection ends with the answer to all that was received of it."""
 
     @property
     def busy(self) -> bool:
@@ -213,12 +214,13 @@ class Connection:
     def _serve(self, head: Head, whole: bytes) -> bytes:
         """Answer a complete request; return what came after it."""
         answer = head.handler(whole[head.start : head.end], self._is_connected)
+        rest = whole[head.end :]
         if isinstance(answer, bytes):
-            self._write(answer)
+            self._write(answer, rest)
         else:
             self.answering = True
             self._express.spawn("answer", self._answer_later(answer))
-        return whole[head.end :]
+        return rest
 
     def _wait(self, data: bytes) -> None:
         """Keep what was asked before the answer, and take no more than the head of one request."""
@@ -229,7 +231,7 @@ class Connection:
 
     async def _answer_later(self, answer: Awaitable[bytes]) -> None:
         try:
-            self._write(await answer)
+            self._write(await answer, self._later)
         finally:
             self.answering = False
         waiting, self._later = b"".join(self._later), []
@@ -252,22 +254,23 @@ class Connection:
     def _is_connected(self) -> bool:
         return not self._transport.is_closing()
 
-    def _write(self, answer: bytes) -> None:
+    def _write(self, answer: bytes, following: bytes | list[bytes]) -> None:
+        """Answer a request; what follows it was received already and gets its answer too."""
         if not self._is_connected():
             return
-        draining = self._express.is_draining()
-        self._transport.write(_head_of(len(answer), draining) + answer)
-        if draining:
+        last = self.retired and not following
+        self._transport.write(_head_of(len(answer), last) + answer)
+        if last:
             self._transport.close()
 
 
-def _head_of(length: int, draining: bool) -> bytes:
+def _head_of(length: int, last: bool) -> bytes:
     return (
         b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n%bContent-Length: %d\r\n%b\r\n"
         % (
             _DATE.line(time.time()),
             length,
-            b"Connection: close\r\n" if draining else b"",
+            b"Connection: close\r\n" if last else b"",
         )
     )
 

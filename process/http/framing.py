@@ -35,6 +35,11 @@ class Framing:
         """Whether all that was fed are complete requests."""
         return self._begun == self._ended and not self._broken
 
+    @property
+    def is_within(self) -> bool:
+        """Whether the last request that was fed has begun and not ended."""
+        return self._begun > self._ended and not self._broken
+
     def on_message_begin(self) -> None:
         """Count a request in, as the parser tells."""
         self._begun += 1

@@ -9,7 +9,7 @@ import ssl
 from collections.abc import Callable, Iterator
 
 from process.configuration import explained_error, settings
-from process.http import connections, fast_path
+from process.http import connections, fast_path, http_connection
 
 _logger = logging.getLogger(__name__)
 
@@ -88,8 +88,6 @@ class Listener:
         limits: settings.ServerSettings,
         context: ssl.SSLContext | None,
     ) -> None:
-        self.draining = False
-        """Answers ask the client to leave."""
         self.stopping = False
         """A stop was asked for; callers should go elsewhere."""
         self._sockets = sockets
@@ -140,7 +138,7 @@ class Listener:
         one.setblocking(False)
         connection.arrival = self._spawn("accept", self._serve(one, connection))
 
-    async def _serve(self, one: socket.socket, connection: connections.Connection) -> None:
+    async def _serve(self, one: socket.socket, connection: http_connection.Connection) -> None:
         """Open an accepted connection, with its TLS handshake if there is one."""
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
@@ -168,7 +166,7 @@ class Listener:
         """Let clients leave, stop accepting, then wait for requests in flight."""
         self.stopping = True
         await asyncio.sleep(self._limits.announce_seconds)
-        self.draining = True
+        self._accepted.retire()
         await _until(lambda: self._accepted.empty, self._limits.linger_seconds)
         await self.close()
         if not await _until(lambda: not self._accepted.busy, self._limits.drain_seconds):

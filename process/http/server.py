@@ -9,7 +9,15 @@ from collections.abc import AsyncIterator, Iterator
 from aiohttp import web
 
 from process.configuration import settings
-from process.http import connections, fast_path, health, listener, tls
+from process.http import (
+    connection_age,
+    connections,
+    fast_path,
+    health,
+    http_connection,
+    listener,
+    tls,
+)
 from process.runtime import clock as clocks
 from process.runtime import collector, loop_latency, metrics, supervise
 
@@ -79,41 +87,51 @@ async def running_site(
     """Serve an application; yields when listening, drains and stops on exit.
 
     The name is that of the settings group: error texts, the site's health checks and the label
-    `server` of its metrics carry it. Only certificate files are looked at by the given clock;
-    sockets live in real time. A site with /metrics also measures what stops the loop.
+    `server` of its metrics carry it. The given clock measures when certificate files are looked at
+    and how old connections are; the time-outs of sockets are real time. A site with /metrics also
+    measures what stops the loop.
     """
     checks = checks if checks is not None else health.Health()
     registry = registry if registry is not None else metrics.Registry()
-    reloader = _reloader(server_settings, clock or clocks.SystemClock(), name)
+    clock = clock or clocks.SystemClock()
+    reloader = _reloader(server_settings, clock, name)
     sockets = await listener.bind(server_settings, name)
+    async with _handled(app, sockets) as handler:
+        accepted = connections.Connections(
+            handler, server_settings, _refusals(registry, name), _cuts(registry, name)
+        )
+        context = None if reloader is None else reloader.context
+        door = listener.Listener(sockets, accepted, server_settings, context)
+        _show(registry, name, accepted, reloader)
+        try:
+            async with supervise.Supervisor(name) as supervisor:
+                accepted.express = _express(app, server_settings, supervisor)
+                accepted.ages = _ages(server_settings, clock, supervisor)
+                with _checked(checks, name, door, reloader):
+                    door.open(supervisor.spawn)
+                    supervisor.start("sweep", door.sweep)
+                    if REGISTRY in app:
+                        _measure(supervisor, registry)
+                    if reloader is not None:
+                        supervisor.start("tls", reloader.run)
+                    try:
+                        yield _site(sockets[0], "http" if reloader is None else "https")
+                    finally:
+                        await door.drain()
+        finally:
+            door.end()
+
+
+@contextlib.asynccontextmanager
+async def _handled(app: web.Application, sockets: list[socket.socket]) -> AsyncIterator[web.Server]:
+    """Start an application; yields what handles its connections, closes the sockets on exit."""
+    app.on_response_prepare.append(_close_after_last)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
-    farewell = _CloseOnDrain()
-    app.on_response_prepare.append(farewell)
     try:
         await runner.setup()
         assert runner.server is not None
-        accepted = connections.Connections(
-            runner.server, server_settings, _refusals(registry, name), _cuts(registry, name)
-        )
-        context = None if reloader is None else reloader.context
-        farewell.door = door = listener.Listener(sockets, accepted, server_settings, context)
-        _show(registry, name, accepted, reloader)
-        async with supervise.Supervisor(name) as supervisor:
-            accepted.express = _express(app, server_settings, supervisor, door)
-            with _checked(checks, name, door, reloader):
-                door.open(supervisor.spawn)
-                supervisor.start("sweep", door.sweep)
-                if REGISTRY in app:
-                    _measure(supervisor, registry)
-                if reloader is not None:
-                    supervisor.start("tls", reloader.run)
-                try:
-                    yield _site(sockets[0], "http" if reloader is None else "https")
-                finally:
-                    await door.drain()
+        yield runner.server
     finally:
-        if farewell.door is not None:
-            farewell.door.end()
         for sock in sockets:
             sock.close()
         await runner.cleanup()
@@ -128,13 +146,23 @@ def _express(
     app: web.Application,
     limits: settings.ServerSettings,
     supervisor: supervise.Supervisor,
-    door: listener.Listener,
 ) -> fast_path.FastPath | None:
     """Return the short way of an application that offers one."""
     if fast_path.ROUTES not in app:
         return None
     sizes = (limits.max_header_bytes, limits.max_body_bytes)
-    return fast_path.FastPath(app[fast_path.ROUTES], sizes, supervisor.spawn, lambda: door.draining)
+    return fast_path.FastPath(app[fast_path.ROUTES], sizes, supervisor.spawn)
+
+
+def _ages(
+    limits: settings.ServerSettings, clock: clocks.Clock, supervisor: supervise.Supervisor
+) -> connection_age.Ages | None:
+    """Begin to measure how old connections are, if that is limited."""
+    if not limits.max_connection_age_seconds:
+        return None
+    ages = connection_age.Ages(limits.max_connection_age_seconds, clock)
+    supervisor.start("age", ages.run)
+    return ages
 
 
 def _reloader(
@@ -148,17 +176,13 @@ def _reloader(
         raise ServerError(f"{name}.{error}") from error
 
 
-class _CloseOnDrain:
-    """Marks every answer of a draining site, so that its client dials elsewhere next time."""
-
-    def __init__(self) -> None:
-        self.door: listener.Listener | None = None
-
-    async def __call__(self, _request: web.BaseRequest, response: web.StreamResponse) -> None:
-        response.headers["Server"] = "koord"
-        if self.door is not None and self.door.draining:
-            response.headers["Connection"] = "close"
-            response.force_close()
+async def _close_after_last(request: web.BaseRequest, response: web.StreamResponse) -> None:
+    """Mark the last answer of a connection, so that its client dials again, perhaps elsewhere."""
+    response.headers["Server"] = "koord"
+    connection = request.protocol
+    if isinstance(connection, http_connection.Connection) and connection.ends:
+        response.headers["Connection"] = "close"
+        response.force_close()
 
 
 @contextlib.contextmanager

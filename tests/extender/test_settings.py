@@ -15,6 +15,11 @@ def test_everything_is_described():
     assert undescribed == []
 
 
+def test_kube_scheduler_keeps_its_connections():
+    """It has one extender, beside it: to dial again would cost a call the handshake for nothing."""
+    assert settings.Settings().server.max_connection_age_seconds == 0
+
+
 def test_load_aware_defaults_are_those_that_people_know():
     arguments = settings.LoadAwareSettings().arguments()
     assert arguments.profile.usage.percent == {"cpu": 65, "memory": 95}

@@ -229,3 +229,23 @@ async def test_a_body_above_seven_mebibytes_is_refused(world, path):
                 body = io.BytesIO(b" " * size)
                 async with session.post(f"{running.url}{path}", data=body, ssl=context) as answer:
                     assert answer.status in statuses
+
+
+async def test_an_api_server_is_asked_to_dial_again_after_a_minute(world):
+    """Otherwise it would stay with the replicas that it knows, and never call one that is added."""
+    async with world.webhook() as running:
+        await world.ready(running)
+        context = ssl.create_default_context(cadata=world.bundle.decode())
+        connector = aiohttp.TCPConnector(limit=1, ssl=context)
+        async with aiohttp.ClientSession(connector=connector) as session:
+
+            async def asked_to_leave():
+                async with session.post(f"{running.url}/mutate-pod", data=b"{}") as answer:
+                    return answer.headers.get("Connection") == "close"
+
+            assert not await asked_to_leave()
+            await world.clock.advance(25)
+            assert not await asked_to_leave()
+            await world.clock.advance(36)
+            assert await asked_to_leave()
+            assert not await asked_to_leave()

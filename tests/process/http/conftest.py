@@ -9,6 +9,7 @@ from aiohttp import web
 from process.configuration.settings import ServerSettings
 from process.http import fast_path, health, server
 from process.runtime import metrics
+from process.runtime.clock import ManualClock
 from tests.process.http.sites import Serve
 
 
@@ -24,7 +25,10 @@ def registry() -> metrics.Registry:
 
 @pytest.fixture(params=["the long way", "the short way"])
 def serve(
-    checks: health.Health, registry: metrics.Registry, request: pytest.FixtureRequest
+    checks: health.Health,
+    registry: metrics.Registry,
+    clock: ManualClock,
+    request: pytest.FixtureRequest,
 ) -> Serve:
     @asynccontextmanager
     async def run(**limits: object) -> AsyncIterator[server.Site]:
@@ -37,7 +41,9 @@ def serve(
             app[fast_path.ROUTES] = {"/echo": lambda body, connected: body}
         # Not validated, so that limits can be as short as a test is.
         chosen = ServerSettings().model_copy(update={"linger_seconds": 0.0, **limits})
-        async with server.running_site(app, chosen, checks=checks, registry=registry) as site:
+        async with server.running_site(
+            app, chosen, clock=clock, checks=checks, registry=registry
+        ) as site:
             yield site
 
     return run

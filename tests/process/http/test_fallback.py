@@ -29,7 +29,7 @@ async def test_it_gets_all_that_is_left_byte_for_byte() -> None:
         raise fast_path.Fallback
 
     routes = {"/now": lambda body, connected: body[::-1], "/left": leave}
-    way = fast_path.FastPath(routes, LIMITS, lambda *_: pytest.fail("no task"), lambda: False)
+    way = fast_path.FastPath(routes, LIMITS, lambda *_: pytest.fail("no task"))
     sink = Sink()
     lane = fast_path.Connection(way, sink)
     now, left = HEAD % b"/now" + b"123", HEAD % b"/left" + b"abc"

@@ -41,13 +41,13 @@ class Sink(asyncio.Transport):
         return self.protocol
 
 
-def _short(draining: bool = False) -> fast_path.FastPath:
+def _short() -> fast_path.FastPath:
     routes = {"/now": lambda body, connected: body[::-1]}
 
     def spawn(name: str, work: object) -> asyncio.Task[None]:
         raise AssertionError(f"{name} needs no task")
 
-    return fast_path.FastPath(routes, LIMITS, spawn, lambda: draining)
+    return fast_path.FastPath(routes, LIMITS, spawn)
 
 
 def _bodies(written: bytes) -> list[bytes]:
@@ -155,10 +155,16 @@ async def test_noise_is_never_answered_wrongly(noise: bytes, at: int) -> None:
         assert rest == sent
 
 
-async def test_a_draining_site_says_so_and_closes() -> None:
+async def test_a_retired_connection_closes_after_all_that_was_asked() -> None:
     transport = Sink()
-    fast_path.Connection(_short(draining=True), transport).take(USUAL % 0)
-    assert b"\r\nConnection: close\r\n" in transport.written
+    lane = fast_path.Connection(_short(), transport)
+    lane.retired = True
+    assert lane.take(USUAL % 2 + b"ab" + USUAL % 3 + b"c") == b""
+    assert b"\r\nConnection: close\r\n" not in transport.written
+    assert not transport.closed
+    assert lane.take(b"de") == b""
+    assert _bodies(transport.written) == [b"ba", b"edc"]
+    assert transport.written.count(b"\r\nConnection: close\r\n") == 1
     assert transport.closed
 
 
