@@ -92,7 +92,7 @@ class ShortStatus(PlainStatus):
     """What a quota's pods may use and do use."""
 
     allocated_quota: base.ResourceList = Field(default={})
-    """Amounts that are usable now."""
+    """Amounts that are usable now; they grow with what its pods ask for."""
     pod_allocated_quota: base.ResourceList = Field(default={})
     """Amounts given to pods."""
 
@@ -109,6 +109,7 @@ class ShortElasticQuota(meta.Object):
 class Quota(msgspec.Struct, frozen=True, gc=False):
     """One ElasticQuota, whichever group it was written in; amounts as ``quantity.amount`` counts.
 
+    `weight` are the fair-share weights that its author states, which may be none (`weight_of`).
     `total` is what a tree shares out (``total-resource`` of its root), `admission` the limit that
     admission uses in place of max (None: max), `strict` the resources whose max may not fall below
     what is used, `created_at` seconds since the epoch (0 where unknown), `unreadable` the keys of
@@ -159,6 +160,17 @@ class Quota(msgspec.Struct, frozen=True, gc=False):
         """Return the most that may be used: the smaller of max and hard, by resource."""
         both = {**self.maximum, **self.hard}
         return {name: min(value, self.maximum.get(name, value)) for name, value in both.items()}
+
+    def weight_of(self, resource: str) -> int:
+        """Return the fair-share weight in one resource: as stated, else as much as max, else hard.
+
+        A resource without a weight would never get more than its minimum, so one that is added to
+        the bounds after weights were stated has to count.
+        """
+        stated = self.weight.get(resource)
+        if stated is not None:
+            return stated
+        return self.maximum.get(resource, self.hard.get(resource, 0))
 
 
 class ProfileSpec(base.Model):
@@ -284,7 +296,7 @@ def _review_plain(written: PlainElasticQuota) -> base.Read[Quota]:
     return base.Read(
         msgspec.structs.replace(
             quota,
-            weight=_weight(extra, quota.maximum, warnings),
+            weight=_weight(extra, warnings),
             namespaces=_namespaces(extra, warnings),
             **_annotated(extra, warnings),
         ),
@@ -307,11 +319,11 @@ def _review_short(written: ShortElasticQuota, resource: resources.Resource) -> b
         quota,
         hard=hard,
         priority=written.spec.priority,
+        weight=_weight(extra, warnings),
         namespaces=bound,
         **_annotated(extra, warnings),
     )
-    weight = _weight(extra, quota.maximum or quota.cap, warnings)
-    return base.Read(msgspec.structs.replace(quota, weight=weight), tuple(warnings))
+    return base.Read(quota, tuple(warnings))
 
 
 def _common(
@@ -366,23 +378,16 @@ def _annotated(written: Mapping[str, str], warnings: list[str]) -> dict[str, Any
     return found | {"unreadable": tuple(unreadable)}
 
 
-def states_weight(written: Mapping[str, str]) -> bool:
-    """Whether annotations state fair-share weights, so that these do not follow the maximum."""
-    return any(_weight(written, {}, []).values())
-
-
-def _weight(
-    written: Mapping[str, str], default: Mapping[str, int], warnings: list[str]
-) -> Mapping[str, int]:
-    """Return the fair-share weights; the maximum where none are given, or none that count."""
+def _weight(written: Mapping[str, str], warnings: list[str]) -> Mapping[str, int]:
+    """Return the fair-share weights that are stated; none where all of them are 0."""
     if not written.get(names.ANNOTATION_QUOTA_WEIGHT):
-        return default
+        return {}
     try:
         weight = amounts(annotations.QUOTA_WEIGHT.read(written) or {})
     except base.ReadError as error:
         warnings.append(f"{error}; the maximum is used as weight")
-        return default
-    return weight if any(weight.values()) else default
+        return {}
+    return weight if any(weight.values()) else {}
 
 
 def _namespaces(written: Mapping[str, str], warnings: list[str]) -> tuple[str, ...]:

@@ -42,12 +42,15 @@ def _reason(condition: str) -> Column:
     return Column("Message", path, description="The condition in full", wide=True)
 
 
-def _quota_columns(resource: str, word: str, limit: str) -> tuple[Column, ...]:
-    """Return what is shown of one resource of a quota; `limit` is the field of what is usable."""
-    shown = Column(f"{word} limit", f"{limit}.{resource}", description=f"{word} usable now")
+_RUNTIME: Final = "usable now; it grows with what its pods ask for"
+
+
+def _quota_columns(resource: str, word: str, runtime: str) -> tuple[Column, ...]:
+    """Return what is shown of one resource of a quota; `runtime` is the field of its runtime."""
+    shown = Column(f"{word} runtime", f"{runtime}.{resource}", description=f"{word} {_RUNTIME}")
     return (
         Column(word, f".status.used.{resource}", description=f"{word} requested by its pods"),
-        *((shown,) if limit else ()),
+        *((shown,) if runtime else ()),
         Column(f"{word} min", f".spec.min.{resource}", description=f"{word} that is guaranteed"),
         Column(
             f"{word} max", f".spec.max.{resource}", description=f"{word} that is never exceeded"
@@ -67,9 +70,9 @@ QUOTA: Final = (
     *_quota_columns(names.CPU, "CPU", ""),
     *_quota_columns(names.MEMORY, "Memory", ""),
     Column(
-        "Limit",
+        "Runtime",
         f".metadata.annotations.{_QUOTA_PREFIX}/runtime",
-        description="Amounts that are usable now",
+        description=f"What is {_RUNTIME}",
     ),
     _QUOTA_PARENT,
     _AGE,

@@ -193,9 +193,7 @@ def _quotas(chosen: argparse.Namespace) -> comparison.Comparison:
 def compared(found: cluster.Cluster, chosen: argparse.Namespace) -> comparison.Comparison:
     """Play a cluster with and without the changes that are asked for."""
     documents = [document for path in chosen.file for document in object_files.read(path)]
-    changed = changes.apply(
-        found.forest, found.quotas, chosen.flags, documents, chosen.delete, found.weighed
-    )
+    changed = changes.apply(found.forest, found.quotas, chosen.flags, documents, chosen.delete)
     declared = dict(_duration(text, found) for text in chosen.duration)
     ahead = _seconds("--ahead", chosen.ahead)
     return comparison.Comparison(

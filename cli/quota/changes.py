@@ -1,7 +1,7 @@
 """Changes of quotas that are tried: flags like ``team-a.min.cpu=50``, and changed objects. Pure."""
 
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -42,19 +42,15 @@ def apply(
     flags: Sequence[str],
     documents: Iterable[Mapping[str, Any]] = (),
     deleted: Sequence[str] = (),
-    weighed: Container[str] = (),
 ) -> Changed:
-    """Return the forest with every change made, in the order: objects, flags, deletions.
-
-    `weighed` are the quotas, by group/namespace/name, whose weights do not follow their maximum.
-    """
+    """Return the forest with every change made, in the order: objects, flags, deletions."""
     said: list[str] = []
     for document in documents:
-        forest, sentence = _object(forest, known, document, weighed)
+        forest, sentence = _object(forest, known, document)
         said.append(sentence)
     before = dict(forest.total())
     for flag in flags:
-        forest, sentence = _flag(forest, flag, weighed)
+        forest, sentence = _flag(forest, flag)
         said.append(sentence)
     # What trees of their own take is no change of the cluster.
     more = {
@@ -72,10 +68,7 @@ def apply(
 
 
 def _object(
-    forest: forests.Forest,
-    known: Mapping[str, quotas.Quota],
-    document: Mapping[str, Any],
-    weighed: Container[str],
+    forest: forests.Forest, known: Mapping[str, quotas.Quota], document: Mapping[str, Any]
 ) -> tuple[forests.Forest, str]:
     given = document.get("metadata")
     name = given.get("name") if isinstance(given, Mapping) else None
@@ -93,18 +86,14 @@ def _object(
     if before is not None:
         # It stays as old as it is: age decides between objects of one name.
         after = msgspec.structs.replace(after, created_at=before.created_at, uid=before.uid)
-        if before.identity in weighed and not quotas.states_weight(_annotations(document)):
+        if not after.weight:
             # Admission has written weights on the object; a manifest without any leaves them.
             after = msgspec.structs.replace(after, weight=before.weight)
     word = "is changed" if before is not None else "is created"
     return forest.with_quota(before, after), f"ElasticQuota {after.key} {word}"
 
 
-def _annotations(document: Mapping[str, Any]) -> dict[str, str]:
-    return dict(document["metadata"].get("annotations") or {})
-
-
-def _flag(forest: forests.Forest, flag: str, weighed: Container[str]) -> tuple[forests.Forest, str]:
+def _flag(forest: forests.Forest, flag: str) -> tuple[forests.Forest, str]:
     left, equals, value = flag.partition("=")
     if not equals or not value:
         raise ChangeError(f"{flag!r} changes nothing: {_EXAMPLE}")
@@ -116,12 +105,10 @@ def _flag(forest: forests.Forest, flag: str, weighed: Container[str]) -> tuple[f
         quota = _quota(forest, left.removesuffix(_PRIORITY))
         after = msgspec.structs.replace(quota, priority=_integer(flag, value))
         return forest.with_quota(quota, after), f"{quota.name}: priority {quota.priority} → {value}"
-    return _amount(forest, flag, left, value, weighed)
+    return _amount(forest, flag, left, value)
 
 
-def _amount(
-    forest: forests.Forest, flag: str, left: str, value: str, weighed: Container[str]
-) -> tuple[forests.Forest, str]:
+def _amount(forest: forests.Forest, flag: str, left: str, value: str) -> tuple[forests.Forest, str]:
     for found in _AMOUNT.finditer(left):
         name, field, key = left[: found.start()], found[1], left[found.end() :]
         if forest.quota(name) is not None and key:
@@ -134,15 +121,13 @@ def _amount(
         raise ChangeError(f"{flag!r} names no resource: {_EXAMPLE}")
     quota = _quota(forest, name)
     amounts = dict(getattr(quota, _STRUCT_FIELDS[field]))
-    before = quantity.text(key, amounts[key]) if key in amounts else _UNSET
+    stands = quota.weight_of(key) if field == "weight" and key in quota.cap else amounts.get(key)
+    before = quantity.text(key, stands) if stands is not None else _UNSET
     if value == _UNSET:
         amounts.pop(key, None)
     else:
         amounts[key] = _quantity(flag, key, value)
     after = msgspec.structs.replace(quota, **{_STRUCT_FIELDS[field]: amounts})
-    if field in {"max", "hard"} and quota.identity not in weighed:
-        # Who states no weight has its maximum as weight.
-        after = msgspec.structs.replace(after, weight=after.maximum or after.cap)
     return forest.with_quota(quota, after), f"{name}: {field} of {key} {before} → {value}"
 
 

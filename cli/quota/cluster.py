@@ -48,8 +48,6 @@ class Cluster:
     """Reservations."""
     budgets: tuple[Mapping[str, Any], ...] = ()
     """PodDisruptionBudgets."""
-    weighed: frozenset[str] = frozenset()
-    """The quotas that state weights; the weights of the others follow their maximum."""
     notes: tuple[str, ...] = ()
     """What could not be read, and conflicts of quotas."""
 
@@ -68,8 +66,7 @@ class Cluster:
 def build(snapshot: formats.Snapshot) -> Cluster:
     """Build the forest of a snapshot; an object that cannot be read is named and left out."""
     odd = list(snapshot.unreadable)
-    read = list(_quotas(snapshot, odd))
-    found = {one.identity: one for one, _ in read}
+    found = {one.identity: one for one in _quotas(snapshot, odd)}
     nodes = {node.metadata.name: node for node in _each(snapshot, resources.NODES, core.Node, odd)}
     raw = {pod.metadata.uid: pod for pod in _each(snapshot, resources.PODS, core.Pod, odd)}
     pods = _pods(raw, odd)
@@ -86,7 +83,6 @@ def build(snapshot: formats.Snapshot) -> Cluster:
     return Cluster(
         forest=forest,
         quotas=found,
-        weighed=frozenset(one.identity for one, weighs in read if weighs),
         pods=pods,
         raw=raw,
         nodes=nodes,
@@ -147,8 +143,7 @@ def _pods(raw: Mapping[str, core.Pod], odd: list[str]) -> dict[str, objects.Quot
     return found
 
 
-def _quotas(snapshot: formats.Snapshot, odd: list[str]) -> Iterator[tuple[quotas.Quota, bool]]:
-    """Yield each quota, and whether it states weights."""
+def _quotas(snapshot: formats.Snapshot, odd: list[str]) -> Iterator[quotas.Quota]:
     for resource in resources.QUOTA_RESOURCES:
         for raw in snapshot.of(resource):
             whole = {**raw, "apiVersion": resource.api_version, "kind": resource.kind}
@@ -156,8 +151,7 @@ def _quotas(snapshot: formats.Snapshot, odd: list[str]) -> Iterator[tuple[quotas
             if read is None:
                 odd.append(f"{resource.review_name()} {_key(raw)}")
             else:
-                notes = whole["metadata"].get("annotations") or {}
-                yield read.quota, quotas.states_weight(notes)
+                yield read.quota
 
 
 def _each(

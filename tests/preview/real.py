@@ -178,7 +178,7 @@ async def question(world, case):
     async with world.flowing():
         snapshot = await reader.taken(world.kube, world.clock)
     found = cluster.build(snapshot)
-    changed = changes.apply(found.forest, found.quotas, case.flags, weighed=found.weighed)
+    changed = changes.apply(found.forest, found.quotas, case.flags)
     called = {
         one["metadata"]["uid"]: one["metadata"]["name"] for one in snapshot.of(resources.PODS)
     }

@@ -260,7 +260,7 @@ class Layout:
         shapes = [self.shapes[row] for row in rows]
         written = [self.members.places[shape.name].quota for shape in shapes]
         guarantee = self.rules.guarantee
-        weights = [max(0, one.weight.get(key, 0)) for one in written]
+        weights = [max(0, one.weight_of(key)) for one in written]
         if self.rules.half_life > 0:
             counters = [decay.Counter(one.borrowed, one.borrowed_at) for one in written]
             weights = decay.weights(weights, counters, key, self.rules.half_life)

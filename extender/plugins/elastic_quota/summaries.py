@@ -61,7 +61,7 @@ def _summary(forest: forests.Forest, name: str, cache: Mapping[str, Any] | None)
             "isParent": written.is_parent,
             "allowLentResource": written.lends,
             "tree": forest.tree(name),
-            "sharedWeight": _written(written.weight),
+            "sharedWeight": _written({key: written.weight_of(key) for key in written.cap}),
         }
     if figures is not None:
         document |= {key: _written(getattr(figures, field)) for key, field in _AMOUNTS.items()}

@@ -10,6 +10,12 @@ from api.wire import base, quantity
 from tests import builders, processor_time
 
 GI = 1 << 30
+SHORT = resources.ELASTIC_QUOTAS_OF_QUOTA_GROUP
+
+
+def weights(read):
+    """What each resource of a quota weighs."""
+    return {name: read.weight_of(name) for name in read.cap}
 
 
 @pytest.mark.parametrize("resource", resources.QUOTA_RESOURCES, ids=lambda item: item.group)
@@ -22,7 +28,7 @@ def test_equal_figures_mean_the_same_in_every_group(resource):
     read = quota.read_elastic_quota(raw)
     assert read.resource is resource
     assert read.minimum == {"cpu": 2000, "memory": 4 * GI}
-    assert read.cap == read.maximum == read.weight == {"cpu": 8000, "memory": 16 * GI}
+    assert read.cap == read.maximum == weights(read) == {"cpu": 8000, "memory": 16 * GI}
     assert read.key == "default/quota"
 
 
@@ -52,12 +58,40 @@ def test_pods_count_too(manifests):
 
 
 def test_a_resource_that_only_one_bound_names_keeps_that_bound():
-    raw = builders.a_quota(
-        maximum={"cpu": "4"},
-        hard={"memory": "1Gi"},
-        resource=resources.ELASTIC_QUOTAS_OF_QUOTA_GROUP,
-    )
+    raw = builders.a_quota(maximum={"cpu": "4"}, hard={"memory": "1Gi"}, resource=SHORT)
     assert quota.read_elastic_quota(raw).cap == {"cpu": 4000, "memory": GI}
+
+
+@pytest.mark.parametrize(
+    ("stated", "bounds", "expected"),
+    [
+        pytest.param(
+            "", {"maximum": {"cpu": "8", "memory": "4"}, "hard": {"cpu": "2", "pods": "3"}},
+            {"cpu": 8000, "memory": 4, "pods": 3}, id="max, and hard where max is silent",
+        ),
+        pytest.param("", {"hard": {"cpu": "2"}}, {"cpu": 2000}, id="hard alone"),
+        pytest.param(
+            '{"cpu":"1"}', {"maximum": {"cpu": "8", "memory": "4"}, "hard": {"pods": "3"}},
+            {"cpu": 1000, "memory": 4, "pods": 3}, id="a weight of one resource leaves the others",
+        ),
+        pytest.param(
+            '{"cpu":"1","memory":"0"}', {"maximum": {"cpu": "8", "memory": "4"}},
+            {"cpu": 1000, "memory": 0}, id="a stated 0 borrows nothing",
+        ),
+        pytest.param(
+            '{"cpu":"0"}', {"maximum": {"cpu": "8", "memory": "4"}},
+            {"cpu": 8000, "memory": 4}, id="zeros alone state nothing",
+        ),
+        pytest.param(
+            '{"cpu":"1","gpu":"9"}', {"maximum": {"cpu": "8"}},
+            {"cpu": 1000}, id="a weight of what is not bounded bounds nothing",
+        ),
+    ],
+)  # fmt: skip
+def test_each_resource_weighs_as_stated_or_as_much_as_its_bound(stated, bounds, expected):
+    notes = {names.ANNOTATION_QUOTA_WEIGHT: stated}
+    raw = builders.a_quota(annotations=notes, resource=SHORT, **bounds)
+    assert weights(quota.read_elastic_quota(raw)) == expected
 
 
 def test_shorthand_quotas_govern_their_namespace(manifests):
@@ -109,7 +143,7 @@ def test_labels_and_annotations():
 def test_bad_annotations_count_as_absent(key, text, warned):
     raw = builders.a_quota(maximum={"cpu": "4"}, annotations={key: text})
     read = quota.review_elastic_quota(raw)
-    assert (read.value.weight, read.value.namespaces) == ({"cpu": 4000}, ())
+    assert (weights(read.value), read.value.namespaces) == ({"cpu": 4000}, ())
     assert bool(read.warnings) is warned
     assert all(key in warning for warning in read.warnings)
 

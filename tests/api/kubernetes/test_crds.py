@@ -248,7 +248,7 @@ def test_every_kind_has_a_short_name_of_its_own_and_is_listed_by_kubectl_get_koo
                 "CPU .status.used.cpu, CPU min .spec.min.cpu, CPU max .spec.max.cpu, "
                 "Memory .status.used.memory, Memory min .spec.min.memory, "
                 "Memory max .spec.max.memory, "
-                r"Limit .metadata.annotations.quota\.scheduling\.koordinator\.sh/runtime, "
+                r"Runtime .metadata.annotations.quota\.scheduling\.koordinator\.sh/runtime, "
                 r"Parent .metadata.labels.quota\.scheduling\.koordinator\.sh/parent, "
                 "Age .metadata.creationTimestamp"
             ),
@@ -257,9 +257,9 @@ def test_every_kind_has_a_short_name_of_its_own_and_is_listed_by_kubectl_get_koo
             (
                 f"{group}_elasticquotas",
                 (
-                    "CPU .status.used.cpu, CPU limit .status.allocatedQuota.cpu, "
+                    "CPU .status.used.cpu, CPU runtime .status.allocatedQuota.cpu, "
                     "CPU min .spec.min.cpu, CPU max .spec.max.cpu, "
-                    "Memory .status.used.memory, Memory limit .status.allocatedQuota.memory, "
+                    "Memory .status.used.memory, Memory runtime .status.allocatedQuota.memory, "
                     "Memory min .spec.min.memory, Memory max .spec.max.memory, "
                     "CPU hard .spec.hard.cpu, Memory hard .spec.hard.memory, "
                     "Priority .spec.priority, "

@@ -9,17 +9,16 @@ ROOT = names.ROOT_QUOTA
 
 
 def a_quota(name, minimum=(), maximum=(), **other):
-    """Return a quota; without weights, its maximum (or hard, where that is all) is its weight."""
-    maximum, hard = dict(maximum), dict(other.pop("hard", {}))
+    """Return a quota that states no weights."""
     given = {
         "namespace": "quotas",
         "resource": resources.ELASTIC_QUOTAS,
-        "weight": maximum or hard,
+        "weight": {},
         "used": {},
-        "hard": hard,
+        "hard": {},
         "uid": f"uid-{name}",
     } | other
-    return quota.Quota(name=name, minimum=dict(minimum), maximum=maximum, **given)
+    return quota.Quota(name=name, minimum=dict(minimum), maximum=dict(maximum), **given)
 
 
 def a_pod(uid, quota, requests, *, assigned=False, preemptible=True, namespace="pods"):

@@ -250,7 +250,7 @@ class Oracle:
     def weight(self, name, key):
         """Return the weight of a quota among its siblings, after what they have borrowed."""
         beside = self.beside(name, key)
-        written = {one: max(0, self.quotas[one].weight.get(key, 0)) for one in beside}
+        written = {one: max(0, written_weight(self.quotas[one], key)) for one in beside}
         half = self.world.rules.half_life
         if not half or not written[name]:
             return written[name]
@@ -292,6 +292,12 @@ class Oracle:
                         have[one] = wish[one]
                         hungry.remove(one)
         return have
+
+
+def written_weight(quota, key):
+    """Return what its author says of a weight: by the annotation, or else by the bounds."""
+    said = (quota.weight, quota.maximum, quota.hard)
+    return next(amounts[key] for amounts in said if key in amounts)
 
 
 def by_largest_remainder(amount, weights):

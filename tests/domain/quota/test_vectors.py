@@ -53,8 +53,13 @@ def world_of(given):
 
 
 def weight(one):
+    """Return the weights that are recorded, with a 0 for each resource that they leave out.
+
+    The reference takes what is left out for 0, so that a resource which max gains later is of no
+    use until someone states a weight for it; here it counts as much as max, and 0 has to be stated.
+    """
     written = one.get("sharedWeight") or {}
-    return written if any(written.values()) else one["max"]
+    return dict.fromkeys(one["max"], 0) | written if any(written.values()) else {}
 
 
 def shaped(given, total, figures):

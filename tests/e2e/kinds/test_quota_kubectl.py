@@ -81,12 +81,12 @@ async def test_plain_kubectl_lists_one_group_and_qualified_names_list_each(kubec
     assert {(resource.api_version, name) for resource, name in quotas.items()} <= together
 
 
-async def test_the_columns_of_kubectl_show_use_and_limit(kubectl, quotas, kube, here):
+async def test_the_columns_of_kubectl_show_use_and_runtime(kubectl, quotas, kube, here):
     status = {"status": {"used": {"cpu": "3"}, "allocatedQuota": {"cpu": "4"}}}
     await here.api.patch(SHORT.path(here.namespace, quotas[SHORT]), status)
     text = await kubectl("get", SHORT.review_name(), "-n", here.namespace)
     head, row = text.splitlines()
-    assert head.split()[:4] == ["NAME", "CPU", "CPU", "LIMIT"]
+    assert head.split()[:4] == ["NAME", "CPU", "CPU", "RUNTIME"]
     assert row.split()[:3] == [quotas[SHORT], "3", "4"]
 
 

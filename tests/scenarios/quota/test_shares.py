@@ -60,6 +60,24 @@ async def test_the_higher_priority_takes_all_that_is_idle(teams):
     await teams.settled(**{high: 15, low: 10, other: 0})
 
 
+async def test_a_changed_priority_says_at_once_who_takes_what_is_idle(teams):
+    await teams.here.node("a", cpu="250")
+    amounts = {"min": {"cpu": 100}, "max": {"cpu": 300}}
+    one = await teams.quota("one", group=SHORT, priority=100, **amounts)
+    two = await teams.quota("two", group=SHORT, priority=50, **amounts)
+    other = await teams.quota("other", group=SHORT, min={"cpu": 50}, max={"cpu": 50})
+    for quota, count in ((one, 10), (two, 10), (other, 5)):
+        await teams.pods(quota, quota, count, "10")
+    await teams.settled(**{one: 10, two: 10, other: 5})
+    for quota in (one, two):
+        await teams.pods(quota, f"{quota}-more", 5, "10")
+        await teams.waits(f"{quota}-more-0", "Insufficient quotas")
+    await teams.api.patch(teams.path(one, SHORT), {"spec": {"priority": 10}})
+    for number in range(5):
+        await teams.here.remove(f"{other}-{number}")
+    await teams.settled(**{one: 10, two: 15, other: 0})
+
+
 async def test_the_critical_team_gets_the_last_idle_cores_and_batch_keeps_its_minimum(teams):
     await teams.here.node("a", cpu="500")
     critical = await teams.quota(
