@@ -25,6 +25,7 @@ from webhook.rules.pods import (
     profile,
     protected_fields,
     required_labels,
+    retired_requests,
     signature,
 )
 from webhook.rules.quotas import quota_affinity, quota_evaluation, quota_gate, quota_membership
@@ -144,14 +145,16 @@ class Made:
 
 
 def completed(asked: review.Review, picture: review.Picture) -> Made | review.Refusal:
-    """Apply profiles, move resources, record them, pin to a pool of nodes, normalise devices."""
+    """Rename resources, apply profiles, move resources, record, pin to nodes, normalise devices."""
     unreadable = _read(asked.object)
     if isinstance(unreadable, review.Refusal):
         return unreadable
+    renamed = retired_requests.rewritten(asked.object)
+    asked = dataclasses.replace(asked, object=renamed.pod)
     outcome = profile.apply(asked, picture)
     if isinstance(outcome, review.Refusal):
         return outcome
-    pod, told = outcome.pod, dict[str, Any]()
+    pod, told = outcome.pod, _renamed(renamed, asked)
     for step in (_moved, _recorded, _pinned, _devised):
         if step is _moved and not outcome.rewrite:
             continue
@@ -159,7 +162,9 @@ def completed(asked: review.Review, picture: review.Picture) -> Made | review.Re
         if isinstance(done, review.Refusal):
             return done
         pod = done
-    warnings = _limits(asked, picture) if "resources" in told else ()
+    warnings = _shown(renamed.warnings)
+    if "resources" in told:
+        warnings += _limits(asked, picture)
     if outcome.applied or outcome.drawn or told:
         earlier = signature.earlier(asked.object)
         kept = {key: value for key, value in earlier.items() if key in _STEPS}
@@ -168,7 +173,17 @@ def completed(asked: review.Review, picture: review.Picture) -> Made | review.Re
     return Made(pod, outcome.applied, outcome.effects, warnings)
 
 
-_STEPS = frozenset({"resources", "tree", "devices"})
+_RENAMED = "renamed"
+_STEPS = frozenset({_RENAMED, "resources", "tree", "devices"})
+
+
+def _renamed(found: retired_requests.Rewritten, asked: review.Review) -> dict[str, Any]:
+    """Return what is recorded of retired names, those of an earlier pass included."""
+    if not found.names:
+        return {}
+    earlier = review.section(signature.earlier(asked.object), _RENAMED)
+    known = names.DEPRECATED_RESOURCES.items()
+    return {_RENAMED: {old: new for old, new in known if old in found.names or old in earlier}}
 
 
 def _moved(
@@ -202,14 +217,19 @@ def _pinned(
 
 
 def _devised(
-    _asked: review.Review, picture: review.Picture, pod: review.Pod, told: dict[str, Any]
+    asked: review.Review, picture: review.Picture, pod: review.Pod, told: dict[str, Any]
 ) -> review.Pod | review.Refusal:
     if gates.DISABLE_DEVICES in picture.gates:
         return pod
     changed = pod_devices.normalise(pod)
     if changed is not pod and not isinstance(changed, review.Refusal):
         pairs = zip(pod["spec"]["containers"], changed["spec"]["containers"], strict=True)
-        told["devices"] = [new.get("name", "") for old, new in pairs if old is not new]
+        earlier = signature.earlier(asked.object).get("devices")
+        listed = earlier if isinstance(earlier, list) else []
+        known = {one for one in listed if isinstance(one, str)}
+        told["devices"] = [
+            name for old, new in pairs if (name := new.get("name", "")) in known or old is not new
+        ]
     return changed
 
 

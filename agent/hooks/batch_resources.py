@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
@@ -10,11 +11,13 @@ from agent.hooks.lifecycle import reconciliation
 from agent.hooks.lifecycle import subject as subjects
 from agent.model import annotations, cgroup_properties, edits, state
 from api import names
+from api.koordinator import resource_names
 from api.koordinator.metadata import qos
 from api.kubernetes import core
 from domain.pods import resources
 
 QUOTA_ABOVE = -1
+_BATCH: Final = frozenset(names.BATCH_RESOURCES)
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -148,7 +151,8 @@ _REMEMBERED = annotations.Reader(names.ANNOTATION_EXTENDED_RESOURCE_SPEC, _Spec,
 
 def _has_batch(container: core.Container) -> bool:
     asked = container.resources
-    return any(n in side for n in names.BATCH_RESOURCES for side in (asked.requests, asked.limits))
+    sides = map(resource_names.current, (asked.requests, asked.limits))
+    return any(not _BATCH.isdisjoint(side) for side in sides)
 
 
 def _batch(asked: _Resources | core.ResourceRequirements) -> Batch:

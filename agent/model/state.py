@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from api import names
+from api.koordinator import resource_names
 from api.koordinator.metadata import qos
 from api.kubernetes import core
 from api.wire import quantity
@@ -352,5 +353,5 @@ class NodeState(msgspec.Struct, frozen=True):
 
 def core_amount(resources: core.ResourceList, name: str) -> int:
     """Return one amount of a resource list, zero where it is missing."""
-    from_list = resources.get(name)
+    from_list = resource_names.current(resources).get(name)
     return 0 if from_list is None else quantity.amount(name, from_list)

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from api import names
+from api.koordinator import resource_names
 from api.kubernetes import meta
 from api.wire import base
 
@@ -224,8 +225,11 @@ def _folded(item: Mapping[str, Any], path: str, warnings: list[str]) -> dict[str
             warnings.append(
                 f"{path}.{shorthand}: differs from {path}.{canonical}, which is used instead"
             )
-    if not device.get("resources"):
+    resources = device.get("resources")
+    if not resources:
         device["resources"] = _resources(device)
+    elif isinstance(resources, Mapping):
+        device["resources"] = resource_names.current(resources)
     model = device.get("deviceModel")
     if model and device.get("type") == GPU:
         device["labels"] = {names.LABEL_GPU_MODEL: model, **base.section(device, "labels")}

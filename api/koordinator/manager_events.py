@@ -8,7 +8,7 @@ from api.koordinator import event_reasons
 MEANINGS: Final[Mapping[event_reasons.Reason, tuple[str, str]]] = {
     "AdmissionMissed": (
         "Pod",
-        "The pod was created without the webhook and lacks what a profile would have set.",
+        "The pod was created without the webhook and lacks what admission would have set.",
     ),
     "AdmissionWouldRefuse": (
         "Pod",

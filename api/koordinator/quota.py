@@ -11,6 +11,7 @@ import pydantic
 from pydantic import Field
 
 from api import names, resources
+from api.koordinator import resource_names
 from api.koordinator.metadata import annotations
 from api.kubernetes import meta
 from api.wire import base, quantity
@@ -281,13 +282,8 @@ def _validated(model: type[base.M], raw: Mapping[str, Any]) -> base.M:
 
 
 def amounts(written: Mapping[str, quantity.Written]) -> dict[str, int]:
-    """Read a resource list, replacing outdated resource names."""
-    read: dict[str, int] = {}
-    for name, value in written.items():
-        current = names.DEPRECATED_RESOURCES.get(name, name)
-        if current == name or current not in written:
-            read[current] = quantity.amount(current, value)
-    return read
+    """Read a resource list under present names."""
+    return quantity.amounts(resource_names.current(written))
 
 
 def _review_plain(written: PlainElasticQuota) -> base.Read[Quota]:

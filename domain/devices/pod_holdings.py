@@ -105,11 +105,8 @@ def _askers(containers: Iterable[core.Container], kind: str) -> Pairs:
     """Return the containers that ask for a type, measured by a resource that all of them name."""
     asking: list[tuple[str, Mapping[str, int]]] = []
     for one in containers:
-        amounts = resources.amounts(one.resources.requests) | {
-            name: value
-            for name, value in resources.amounts(one.resources.limits).items()
-            if name not in one.resources.requests
-        }
+        asked = one.resources
+        amounts = resources.amounts(asked.limits) | resources.amounts(asked.requests)
         wanted = {
             name: value for name, value in amounts.items() if name in requests.NAMES[kind] and value
         }

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from api.koordinator import resource_names
 from api.koordinator.metadata import annotations, payloads
 from api.wire import base, quantity, untrusted
 from domain.devices import inventory
@@ -118,7 +119,7 @@ def _check_count(found: Mapping[str, Sized]) -> None:
 
 def _amounts(minor: int, resources: Mapping[str, str]) -> dict[str, int]:
     """Return what is held of a device; ValueError where no device can be held so."""
-    found = quantity.amounts(resources)
+    found = quantity.amounts(resource_names.current(resources))
     if not 0 <= minor < inventory.LARGEST_MINOR or min(found.values(), default=0) < 0:
         raise ValueError(f"minor {minor}, or what is held of it, is no amount of a device")
     return found

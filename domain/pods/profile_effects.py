@@ -10,6 +10,7 @@ from api import names
 from api.koordinator import colocation
 from api.kubernetes import core
 from api.kubernetes.patching import strategic
+from domain.pods import renamed_resources
 
 JSON = Any
 Object = Mapping[str, JSON]
@@ -116,7 +117,7 @@ def on_pod(
     effects = [*_told(profile.name, before, metadata), *_changed(profile.name, "spec", body, spec)]
     changed: Object = {**pod, "metadata": metadata, "spec": spec}
     if profile.spec.patch:
-        changed = _patched(changed, profile.spec.patch, core.Pod)
+        changed = _patched(changed, _present(profile.spec.patch), core.Pod)
         effects += _told(profile.name, metadata, changed["metadata"])
         effects += _patch_fields(profile.name, profile.spec.patch)
     return Applied(changed, tuple(effects))
@@ -165,6 +166,11 @@ def unreadable(reservation: Object) -> str:
     except msgspec.ValidationError as wrong:
         return str(wrong)
     return ""
+
+
+def _present(patch: JSON) -> JSON:
+    """Name resources as the pod does by now, so that the patch meets what the pod asks for."""
+    return renamed_resources.in_pod(patch) if isinstance(patch, Mapping) else patch
 
 
 def _patched(changed: Object, patch: JSON, shape: type[msgspec.Struct]) -> Object:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from api import names
+from api.koordinator import resource_names
 from api.kubernetes import core
 from api.wire import quantity
 
@@ -17,8 +18,8 @@ _NOTHING: Final[Amounts] = {}
 
 
 def amounts(written: Mapping[str, quantity.Written] | None) -> dict[str, int]:
-    """Read a resource list as it stands in an object; none is an empty one."""
-    return quantity.amounts(written) if written else {}
+    """Read a resource list of an object under present names; none is an empty one."""
+    return quantity.amounts(resource_names.current(written)) if written else {}
 
 
 def add(left: Amounts, right: Amounts) -> dict[str, int]:

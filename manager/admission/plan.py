@@ -91,6 +91,7 @@ def faults(pod: core.Pod, picture: Picture) -> tuple[projections.Fault, ...]:
     created = durations.timestamp(pod.metadata.creation_timestamp)
     return (
         *_unchanged(pod, namespace, created, picture),
+        *_old_names(pod, namespace, created, picture),
         *_plain_devices(pod, namespace, created, picture),
         *_refused(pod, namespace, created, picture),
     )
@@ -146,6 +147,31 @@ def _devices(pod: core.Pod) -> Iterator[str]:
         yield from gpus.faults(container.resources.requests)
 
 
+def _old_names(
+    pod: core.Pod, namespace: Mapping[str, str], created: float, picture: Picture
+) -> Iterator[projections.Fault]:
+    """Yield a fault where a pod waits for resources by names that admission always replaces."""
+    asked = picture.mutating
+    if pod.spec.node_name or asked is None or created <= asked.created:
+        return
+    if not _is_reviewed(asked, pod, namespace, picture):
+        return
+    found = names.DEPRECATED_RESOURCES.keys() & {
+        name for one in _containers(pod) for name in (*one.requests, *one.limits)
+    }
+    if found:
+        listed = ", ".join(f"{old} ({names.DEPRECATED_RESOURCES[old]})" for old in sorted(found))
+        yield projections.Fault(
+            UNCHANGED,
+            "was created without admission, so it still asks by retired names, which no node "
+            f"offers: {listed}; create the pod anew, best with the names in brackets",
+        )
+
+
+def _containers(pod: core.Pod) -> tuple[core.ResourceRequirements, ...]:
+    return tuple(one.resources for one in (*pod.spec.containers, *pod.spec.init_containers))
+
+
 def _plain_devices(
     pod: core.Pod, namespace: Mapping[str, str], created: float, picture: Picture
 ) -> Iterator[projections.Fault]:
@@ -179,7 +205,6 @@ def _is_reviewed(
 
 
 def _stored(pod: core.Pod) -> profiles.Stored:
-    containers = (*pod.spec.containers, *pod.spec.init_containers)
     return profiles.Stored(
         labels=pod.metadata.labels,
         annotations=pod.metadata.annotations,
@@ -188,8 +213,8 @@ def _stored(pod: core.Pod) -> profiles.Stored:
         band=qos.band_of_pod(pod),
         native=any(
             name in side
-            for one in containers
-            for side in (one.resources.requests, one.resources.limits)
+            for one in _containers(pod)
+            for side in (one.requests, one.limits)
             for name in _NATIVE
         ),
     )

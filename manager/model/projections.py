@@ -143,7 +143,7 @@ def node(raw: core.Node) -> Node:
         allocatable=allocatable,
         reserved=kept.most(_reserved(metadata.annotations)),
         published=(_managed(status.capacity), _managed(status.allocatable)),
-        offered=quantity.amounts(status.allocatable),
+        offered=resources.node_allocatable(raw),
         schedulable=raw.ready and not raw.spec.unschedulable,
         taints=tuple(one for one in raw.spec.taints if one.effect in _KEEPS_AWAY),
     )

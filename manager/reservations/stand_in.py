@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from api import names
 from api.koordinator.metadata import protected_metadata
 from api.wire import quantity
+from domain.pods import renamed_resources
 from manager.reservations import objects, pre_allocation, priorities
 
 IMAGE: Final = "koord.sh/reservation-stand-in:none"
@@ -231,7 +232,7 @@ def _container(one: Any, index: int, shares_network: bool) -> dict[str, Any]:
         "imagePullPolicy": "Never",
         "securityContext": _UNPRIVILEGED,
     }
-    resources = _section(written, "resources")
+    resources = renamed_resources.in_container(_section(written, "resources"))
     asked = {part: resources[part] for part in ("requests", "limits") if resources.get(part)}
     if asked:
         made["resources"] = asked

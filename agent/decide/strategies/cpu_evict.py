@@ -7,6 +7,7 @@ import msgspec
 from agent.decide import eviction, requested
 from agent.model import state, strategy_settings
 from api import names
+from api.koordinator import resource_names
 
 BE_CPU_EVICT = "BECPUEvict"
 CPU_ALLOCATABLE_EVICT = "CPUAllocatableEvict"
@@ -110,7 +111,7 @@ def _starved(
 def _lent(picture: state.NodeState) -> int:
     """Return the batch cpu of the node: nothing counts as next to nothing, unknown as none."""
     allocatable = picture.node.status.allocatable if picture.node else {}
-    if names.BATCH_CPU not in allocatable:
+    if names.BATCH_CPU not in resource_names.current(allocatable):
         return -1
     amount = state.core_amount(allocatable, names.BATCH_CPU)
     return 1 if amount == 0 else max(amount, -1)

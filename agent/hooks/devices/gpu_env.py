@@ -7,12 +7,14 @@ import msgspec
 from agent.hooks.lifecycle import adjustment as adjustments
 from agent.hooks.lifecycle import subject as subjects
 from api import names
+from api.koordinator import resource_names
 from api.wire import quantity, untrusted
 
 HAMI_CORE = "HAMi-core"
 LIBRARY = "/usr/local/vgpu/libvgpu.so"
 LOCK = "/tmp/vgpulock"  # noqa: S108 - the library itself insists on this path
 WHOLE = 100
+_Amounts = Mapping[str, quantity.Written]
 
 
 class AllocationError(adjustments.HookError):
@@ -36,7 +38,7 @@ class Container(msgspec.Struct, frozen=True):
 
 class _Device(msgspec.Struct, frozen=True):
     minor: int = 0
-    resources: dict[str, str | int | float] = {}
+    resources: dict[str, quantity.Written] = {}
 
 
 class _Allocated(msgspec.Struct, frozen=True):
@@ -58,9 +60,10 @@ def injection(container: Container) -> Injection:
     environment = {"NVIDIA_VISIBLE_DEVICES": ",".join(str(device.minor) for device in devices)}
     if container.labels.get(names.LABEL_GPU_ISOLATION_PROVIDER) != HAMI_CORE:
         return Injection(environment)
-    if _amount(devices[0], names.GPU_MEMORY_RATIO) >= WHOLE:
+    held = resource_names.current(devices[0].resources)
+    if _amount(held, names.GPU_MEMORY_RATIO) >= WHOLE:
         return Injection(environment)
-    return _isolated(environment, devices[0])
+    return _isolated(environment, held)
 
 
 def adjust(subject: subjects.Subject, _rule: None) -> adjustments.Adjustment:
@@ -92,18 +95,18 @@ def entitled(subject: subjects.Subject) -> None:
         raise AllocationError(f"annotation {key}: {why}")
 
 
-def _isolated(environment: Mapping[str, str], device: _Device) -> Injection:
+def _isolated(environment: Mapping[str, str], held: _Amounts) -> Injection:
     added = dict(environment)
-    memory = _amount(device, names.GPU_MEMORY)
+    memory = _amount(held, names.GPU_MEMORY)
     added["CUDA_DEVICE_MEMORY_LIMIT"] = str(memory)
-    if names.GPU_CORE in device.resources:
-        added["CUDA_DEVICE_SM_LIMIT"] = str(_amount(device, names.GPU_CORE))
+    if names.GPU_CORE in held:
+        added["CUDA_DEVICE_SM_LIMIT"] = str(_amount(held, names.GPU_CORE))
     added["LD_PRELOAD"] = LIBRARY
     return Injection(added, {LIBRARY: LIBRARY, LOCK: LOCK})
 
 
-def _amount(device: _Device, resource: str) -> int:
-    written = device.resources.get(resource)
+def _amount(held: _Amounts, resource: str) -> int:
+    written = held.get(resource)
     if written is None:
         key = names.ANNOTATION_DEVICE_ALLOCATED
         raise AllocationError(f"annotation {key}: the first gpu has no {resource}")

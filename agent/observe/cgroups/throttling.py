@@ -5,6 +5,7 @@ from typing import Final
 from agent.observe import collectors
 from agent.observe.cgroups import cgroup_files
 from api import names
+from api.koordinator import resource_names
 from process.runtime import metrics
 
 FIGURE: Final = "throttled"
@@ -53,7 +54,7 @@ def _is_limited(spot: collectors.Spot) -> bool:
     """Whether a spot is a container with a CPU limit; without one nothing throttles it."""
     name = spot.labels[-1]
     return any(
-        one.container.resources.limits.get(cpu)
+        resource_names.current(one.container.resources.limits).get(cpu)
         for one in spot.pod.containers
         if name and one.name == name
         for cpu in _CPUS

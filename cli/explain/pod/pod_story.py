@@ -234,6 +234,10 @@ def _rewritten(record: Mapping[str, Any]) -> Iterator[str]:
     if isinstance(instead, list) and instead:
         into = ", ".join(map(str, instead))
         yield f"What it asked of cpu and memory was turned into {into}, which nodes lend."
+    renamed = record.get("renamed")
+    if isinstance(renamed, Mapping) and renamed:
+        pairs = ", ".join(f"{old} by {new}" for old, new in renamed.items())
+        yield f"Retired names of resources were replaced: {pairs}."
     if record.get("tree"):
         yield f"It was pinned to the nodes of quota tree {record['tree']}."
 

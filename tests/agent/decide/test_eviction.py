@@ -144,16 +144,14 @@ def test_all_that_is_requested_is_bound(now, placed):
     assert "unknown" in unknown[memory_evict.ALL_REQUESTED].why
 
 
-@pytest.fixture
-def lent(now, placed):
-    status = {
-        "capacity": {"cpu": "8"},
-        "allocatable": {"cpu": "8", "kubernetes.io/batch-cpu": "2000"},
-    }
+@pytest.fixture(params=["kubernetes.io/batch-cpu", "koordinator.sh/batch-cpu"])
+def lent(request, now, placed):
+    """A node and a pod, in present names or in those of an older release."""
+    status = {"capacity": {"cpu": "8"}, "allocatable": {"cpu": "8", request.param: "2000"}}
     node = msgspec.convert({"metadata": {"name": "n"}, "status": status}, core.Node)
     used = state.Usage(cpu=0.1)
     free = placed("free", quality="", requests={"cpu": "1"}, priority=3500, usage=used)
-    batch = placed("batch", requests={"kubernetes.io/batch-cpu": "3000"}, usage=used)
+    batch = placed("batch", requests={request.param: "3000"}, usage=used)
     return msgspec.structs.replace(now, node=node, pods=(free, batch))
 
 

@@ -37,6 +37,15 @@ def test_pods_and_containers_get_what_they_ask_for(batch):
     assert found.reason == "batch resources of 1 pods"
 
 
+def test_a_pod_that_asks_by_names_of_an_older_release_gets_the_same(batch):
+    old = {name.replace("kubernetes.io", "koordinator.sh"): value for name, value in ASKED.items()}
+    found = [
+        batch_resources.reconcile(state.NodeState(at=0, pods=(pod,)), batch_resources.Rule())
+        for pod in (batch(), batch(requests=old, limits=old))
+    ]
+    assert values(found[0]) == values(found[1])
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [

@@ -100,3 +100,14 @@ def test_bad_devices_are_refused(item, field):
     raw = builders.an_object(resources.DEVICES, "n", spec={"devices": [item]})
     with pytest.raises(base.ReadError, match=f"Device n: .*{field}"):
         devices.read_device(raw)
+
+
+def test_resources_that_an_older_release_wrote_have_their_present_names():
+    old = {"kubernetes.io/gpu-core": "100", "kubernetes.io/gpu-memory": "16Gi"}
+    written = [
+        device(type="gpu", id="a", minor=0, resources=old),
+        device(type="rdma", id="b", minor=0, resources={"kubernetes.io/rdma": "100"}),
+    ]
+    gpu, adapter = devices.read_device({"spec": {"devices": written}}).spec.devices
+    assert gpu.resources == {names.GPU_CORE: "100", names.GPU_MEMORY: "16Gi"}
+    assert adapter.resources == {names.RDMA: "100"}

@@ -13,6 +13,7 @@ BATCH = {names.LABEL_QOS: "BE", names.LABEL_PRIORITY_CLASS: "koord-batch"}
 CHANGES = {
     "profiles": {"night": {"labels": {names.LABEL_QOS: [None, "BE"]}}},
     "resources": [names.BATCH_CPU],
+    "renamed": {"kubernetes.io/gpu": "koordinator.sh/gpu"},
     "tree": "east",
 }
 REFUSED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
@@ -55,11 +56,14 @@ def test_who_changed_it_and_how():
     )
     assert "ClusterColocationProfile day matched it and changed it." in text
     assert f"was turned into {names.BATCH_CPU}, which nodes lend." in text
+    assert (
+        "Retired names of resources were replaced: kubernetes.io/gpu by koordinator.sh/gpu." in text
+    )
     assert "pinned to the nodes of quota tree east." in text
     assert "It counts as BE in band koord-batch and asks for 2 batch cores." in text
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"profiles": 7, "resources": "x"}'])
+@pytest.mark.parametrize("text", ["{", "[]", '{"profiles": 7, "resources": "x", "renamed": []}'])
 def test_a_record_that_cannot_be_read_is_left_out(text):
     notes = {names.ANNOTATION_PROFILES: "night", names.ANNOTATION_CHANGES: text}
     _, story = told(pod(annotations=notes))

@@ -80,3 +80,14 @@ def test_the_text_is_that_of_the_value(kinds):
     (text,) = records.encoded(kinds).values()
     assert text == base.encoded(records.written(kinds))
     assert not records.is_plain(kinds) or records.decoded(text) == kinds
+
+
+@pytest.mark.parametrize("more", [{}, {"extension": {"gpuSharedResourceTemplate": "t"}}])
+def test_what_an_older_release_wrote_is_read_under_present_names(more):
+    def text(prefix):
+        resources = {f"{prefix}/gpu-core": "50", f"{prefix}/gpu-memory-ratio": "50"}
+        return json.dumps({"gpu": [{"minor": 1, "resources": resources, **more}]})
+
+    old, present = (records.decoded(text(p)) for p in ("kubernetes.io", "koordinator.sh"))
+    assert old == present
+    assert dict(old["gpu"][0].amounts) == {names.GPU_CORE: 50, names.GPU_MEMORY_RATIO: 50}

@@ -5,6 +5,7 @@ import msgspec
 import pytest
 from hypothesis import strategies as st
 
+from api import names
 from api.kubernetes import core
 from domain.pods import resources
 from tests import processor_time
@@ -198,3 +199,25 @@ def test_an_init_container_that_asks_for_nothing_changes_nothing(containers):
 
 def _positive(amounts):
     return {name: value for name, value in amounts.items() if value}
+
+
+@pytest.mark.parametrize(("old", "new"), names.DEPRECATED_RESOURCES.items())
+def test_deprecated_names_are_read_as_present_ones(old, new):
+    def amounts(name):
+        asked = {"resources": {"requests": {name: "2", "cpu": "1"}, "limits": {name: "3"}}}
+        pod = _pod(containers=[asked, asked], initContainers=[asked], overhead={name: "1"})
+        node = msgspec.convert({"status": {"allocatable": {name: "8"}}}, core.Node)
+        return (
+            resources.pod_requests(pod),
+            resources.pod_limits(pod),
+            resources.node_allocatable(node),
+        )
+
+    assert amounts(old) == amounts(new)
+    assert amounts(old)[0][new] == 5
+
+
+def test_a_resource_under_both_names_counts_once():
+    both = {"kubernetes.io/gpu": "100", "koordinator.sh/gpu": "50"}
+    pod = _pod(containers=[{"resources": {"requests": both}}])
+    assert resources.pod_requests(pod) == {"koordinator.sh/gpu": 50}

@@ -75,6 +75,7 @@ def found(given, **changes):
 
 
 GPUS = {names.GPU: "100"}
+OLD = {"kubernetes.io/rdma": "50"}
 BESIDE = registered.view(
     {
         "metadata": {
@@ -130,6 +131,14 @@ CONTRADICTS = {names.LABEL_QOS: "LSR"}
         pytest.param(pod(labels={}, requests=GPUS), {}, ["unchanged"], id="devices missed"),
         pytest.param(
             pod(labels={}, requests=GPUS, created=INSTALLED), {}, [], id="devices older than us"
+        ),
+        pytest.param(pod(labels={}, requests=OLD), {}, ["unchanged"], id="retired names"),
+        pytest.param(
+            pod(labels={}, requests=OLD, created=INSTALLED), {}, [], id="names older than us"
+        ),
+        pytest.param(pod(labels={}, requests=OLD, node="n"), {}, [], id="placed by old names"),
+        pytest.param(
+            pod(namespace="own", labels={}, requests=OLD), {}, [], id="names nobody reviews"
         ),
         pytest.param(
             pod(labels={}, requests=GPUS),

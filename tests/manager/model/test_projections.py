@@ -69,6 +69,15 @@ def test_offering_more_than_there_is_gives_nothing_back(raw, expected) -> None:
     assert node(annotations, allocatable=amplified).reserved == expected
 
 
+def test_what_an_older_release_published_is_offered_and_not_taken_for_ours() -> None:
+    """Otherwise nothing would publish it under the name that pods ask by."""
+    amounts = {"cpu": "8", "memory": "1Gi", "koordinator.sh/batch-cpu": "2k"}
+    raw = {"metadata": {"name": "n"}, "status": {"capacity": amounts, "allocatable": amounts}}
+    found = projections.node(msgspec.convert(raw, core.Node))
+    assert found.offered[names.BATCH_CPU] == 2000
+    assert found.published == ({}, {})
+
+
 def test_a_node_that_has_not_said_what_it_has() -> None:
     assert node(capacity={}, allocatable={}).capacity is None
 

@@ -240,3 +240,14 @@ def test_it_says_which_policy_its_reservation_names(spec, policy):
     place = stand_in.Place(found.home, OURS[0], PRIORITY)
     notes = stand_in.body(found, place)["metadata"]["annotations"]
     assert notes[names.ANNOTATION_STAND_IN_POLICY] == policy
+
+
+def test_it_asks_by_names_that_nodes_offer():
+    """Admission does not change stand-ins, and the Reservation stays as its author wrote it."""
+    asks = {"cpu": "1", "kubernetes.io/gpu": "50"}
+    container = {"name": "c", "resources": {"requests": asks}}
+    template = with_spec(containers=[container], initContainers=[container])
+    spec = made(template)["spec"]
+    wanted = {"requests": {"cpu": "1", names.GPU: "50"}, "limits": {names.GPU: "50"}}
+    assert [spec[part][0]["resources"] for part in ("containers", "initContainers")] == [wanted] * 2
+    assert template["spec"]["containers"][0]["resources"]["requests"] == asks

@@ -18,6 +18,7 @@ AMOUNTS = ("0", "1", "500m", "2.5", "1Gi", "100", "200", "150", "1e3")
 RESOURCES = (
     names.CPU, names.MEMORY, names.BATCH_CPU, names.BATCH_MEMORY, names.GPU, names.GPU_CORE,
     names.GPU_MEMORY, names.GPU_MEMORY_RATIO, names.GPU_SHARED, "example.com/disk",
+    *names.DEPRECATED_RESOURCES,
 )  # fmt: skip
 CLASSES = {
     name: review.PriorityClass(name, value, policy)
@@ -36,6 +37,11 @@ PATCHES = (
     {
         "spec": {
             "containers": [{"name": "side", "image": "i", "resources": {"limits": {"cpu": "1"}}}]
+        }
+    },
+    {
+        "spec": {
+            "containers": [{"name": "c0", "resources": {"requests": {"kubernetes.io/gpu": "50"}}}]
         }
     },
     {"spec": {"containers": [{"$patch": "delete", "name": "c1"}]}},

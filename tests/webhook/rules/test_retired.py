@@ -1,11 +1,11 @@
-"""Whoever writes a retired name is told what replaces it, once, and it works as before."""
+"""A retired name is answered with a warning, once, that says what replaces it."""
 
 import pytest
 
-from api import names
+from api import names, resources
 from api.koordinator import quota
 from tests import builders
-from webhook import pods, quotas, review
+from webhook import kinds, pods, quotas, review
 
 PICTURE = review.Picture((), {"default": {}}, {}, lambda _: 0)
 
@@ -18,10 +18,11 @@ def told(pod, old=None):
 
 
 @pytest.mark.parametrize(("old", "new"), names.DEPRECATED_RESOURCES.items())
-def test_a_pod_that_asks_by_a_retired_resource_is_told_the_present_one(old, new):
-    pod = builders.a_pod(requests={old: "1"}, limits={old: "1"})
+def test_what_admission_has_not_renamed_is_told_to_be_unknown_to_the_scheduler(old, new):
+    pod = builders.a_pod(requests={old: "1"}, limits={old: "1"}, labels=BE)
     (request, limit) = told(pod)
     assert request.startswith(f"spec.containers[0].resources.requests[{old}]: is retired")
+    assert "kube-scheduler finds no node" in request
     assert request.endswith(f"write {new} instead")
     assert "resources.limits" in limit
     assert told(builders.a_pod(requests={new: "1"}, limits={new: "1"}, labels=BE)) == []
@@ -33,7 +34,7 @@ BE = {names.LABEL_QOS: "BE", names.LABEL_PRIORITY_CLASS: "koord-batch"}
 def test_init_containers_and_overhead_are_looked_at():
     amounts = {"koordinator.sh/batch-cpu": "1"}
     init = [{"name": "i", "resources": {"requests": amounts}}]
-    pod = builders.a_pod(spec={"initContainers": init, "overhead": amounts})
+    pod = builders.a_pod(labels=BE, spec={"initContainers": init, "overhead": amounts})
     fields = [text.partition("[koordinator.sh/batch-cpu]")[0] for text in told(pod)]
     assert fields == ["spec.initContainers[0].resources.requests", "spec.overhead"]
 
@@ -69,3 +70,25 @@ def test_a_quota_with_a_retired_resource_works_and_says_so():
     assert decision.refusal is None
     assert [text.partition("[")[0] for text in decision.warnings] == ["spec.min", "spec.max"]
     assert quota.amounts(body["spec"]["max"]) == quota.amounts({names.BATCH_CPU: "2"})
+
+
+@pytest.mark.parametrize(
+    ("resource", "spec", "field"),
+    [
+        (resources.RESERVATIONS, "template", "spec.template.spec"),
+        (resources.COLOCATION_PROFILES, "patch", "spec.patch.spec"),
+    ],
+)
+def test_what_readers_understand_in_an_object_is_told_to_stop_working(resource, spec, field):
+    container = {"name": "c", "resources": {"requests": {"kubernetes.io/gpu": "50"}}}
+    body = {
+        "metadata": {"name": "x"},
+        "spec": {"owners": [{"labelSelector": {}}], spec: {"spec": {"containers": [container]}}},
+    }
+    asked = review.Review("CREATE", "", body, name="x", resource=(resource.group, resource.plural))
+    decision = kinds.validate(asked, PICTURE)
+    assert decision.refusal is None
+    assert (
+        f"{field}.containers[0].resources.requests[kubernetes.io/gpu]: is retired and will stop "
+        f"working; write {names.GPU} instead"
+    ) in decision.warnings

@@ -42,6 +42,17 @@ def test_a_part_of_a_card_is_isolated():
     assert set(found.mounts) == {gpu_env.LIBRARY, gpu_env.LOCK}
 
 
+def test_names_of_an_older_release_are_understood():
+    def named(prefix):
+        amounts = {"memory": "8Gi", "memory-ratio": "50", "core": "30"}
+        resources = {f"{prefix}/gpu-{name}": value for name, value in amounts.items()}
+        return container([{"minor": 1, "resources": resources}], isolated=True)
+
+    old, present = (gpu_env.injection(named(p)) for p in ("kubernetes.io", "koordinator.sh"))
+    assert old == present
+    assert "CUDA_DEVICE_SM_LIMIT" in old.environment
+
+
 def test_a_part_without_cores_has_no_limit_of_them():
     found = gpu_env.injection(container([part()], isolated=True))
     assert "CUDA_DEVICE_SM_LIMIT" not in found.environment

@@ -10,7 +10,7 @@ from agent.store import time_series
 from api.kubernetes import core
 from process.runtime import metrics
 
-LIMITED = core.Container("app", resources=core.ResourceRequirements(limits={"cpu": "1"}))
+LIMITS = ("cpu", "kubernetes.io/batch-cpu", "koordinator.sh/batch-cpu")
 
 
 def asking(pod, container):
@@ -19,15 +19,17 @@ def asking(pod, container):
     return msgspec.structs.replace(pod, containers=(found,))
 
 
-@pytest.fixture
-def throttled(host):
+@pytest.fixture(params=LIMITS)
+def throttled(request, host):
     """A pod with a limit and one without, on a host that counts periods."""
     host.add("a", "Burstable", 500)
     host.add("b", "Burstable", 500)
     registry = metrics.Registry()
     made = throttling.Throttling(registry, 10.0)
     first, second = host.step().pods
-    pods = (asking(first, LIMITED), asking(second, core.Container("app")))
+    limited = core.ResourceRequirements(limits={request.param: "1000"})
+    named = (core.Container("app", resources=limited), core.Container("app"))
+    pods = (asking(first, named[0]), asking(second, named[1]))
     samples = time_series.Histories()
     layout = host.observer.layout
 
