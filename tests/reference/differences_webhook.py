@@ -67,6 +67,13 @@ def _overwritten(answer: Callable[[cases.Case], Any]) -> Callable[[cases.Case, A
     return stated
 
 
+def _with_its_overhead(case: cases.Case, wanted: Any) -> Any:
+    written = case.given["pod"]["spec"].get("overhead")
+    if not written or wanted == "refused":
+        return cases.UNSTATED
+    return {**wanted, "spec": {**wanted["spec"], "overhead": written}}
+
+
 def mutation(answer: Callable[[cases.Case], Any]) -> Mapping[str, cases.Difference]:
     """Return the differences of what becomes of a pod, given who answers a case."""
     return {
@@ -83,6 +90,11 @@ def mutation(answer: Callable[[cases.Case], Any]) -> Mapping[str, cases.Differen
             "the record of batch resources is overwritten unread; there one that is no JSON is "
             "refused",
             _overwritten(answer),
+        ),
+        "overhead": cases.Difference(
+            "the overhead stays what the RuntimeClass says; there it moves to lent resources, and "
+            "the API server refuses the pod",
+            _with_its_overhead,
         ),
     }
 

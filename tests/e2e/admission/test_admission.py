@@ -42,6 +42,21 @@ async def test_a_pod_is_changed_through_the_service_and_says_by_which_profile(st
     assert found["webhooks"][0]["clientConfig"]["service"]["name"] == admitting.SERVICE
 
 
+async def test_a_batch_pod_keeps_the_overhead_of_its_runtime_class(stand):
+    overhead = {"cpu": "100m", "memory": "64Mi"}
+    body = {
+        "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "sandboxed"},
+        "handler": "sandboxed", "overhead": {"podFixed": overhead},
+    }  # fmt: skip
+    await stand.api.post("/apis/node.k8s.io/v1/runtimeclasses", body)
+    pod = admitting.pod("sandboxed", runtimeClassName="sandboxed")
+    pod["metadata"]["labels"] |= {names.LABEL_QOS: "BE", names.LABEL_PRIORITY_CLASS: "koord-batch"}
+    created = await stand.api.post(admitting.PODS, pod)
+    assert created["spec"]["overhead"] == overhead
+    (container,) = created["spec"]["containers"]
+    assert container["resources"]["requests"] == {names.BATCH_CPU: "1k"}
+
+
 def written(kind, spec, name="judged"):
     return {
         "apiVersion": kind.api_version,

@@ -30,8 +30,9 @@ def lent(pod: review.Pod) -> Mapping[str, str] | None:
 
 
 def rewrite(pod: review.Pod, defaulted: Defaulted | None = None) -> review.Pod | review.Refusal:
-    """Move cpu and memory of every container, and the overhead, to the band's own resources.
+    """Move cpu and memory of every container to the band's own resources.
 
+    The overhead stays: an API server refuses a pod whose overhead is not what its RuntimeClass says.
     When a pod comes again, `defaulted` tells what was added to containers since, only because they
     did not state it any more: that stays, as it would be added for ever.
     """
@@ -50,8 +51,6 @@ def rewrite(pod: review.Pod, defaulted: Defaulted | None = None) -> review.Pod |
                     _container(c, instead, f"spec.{group}[{i}]", defaulted)
                     for i, c in enumerate(spec[group])
                 ]
-        if spec.get("overhead"):
-            changed["overhead"] = _moved(spec["overhead"], instead, "spec.overhead", None, "")
     except (FieldError, quantity.QuantityError) as wrong:
         return review.Refusal(GROUP, (str(wrong),))
     return {**pod, "spec": changed}

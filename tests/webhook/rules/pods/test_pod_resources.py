@@ -43,7 +43,7 @@ def test_a_limit_without_request_becomes_the_request_too() -> None:
     }
 
 
-def test_overhead_and_init_containers_move_as_well() -> None:
+def test_init_containers_move_as_well_and_the_overhead_stays() -> None:
     pod = builders.a_pod(priority=5000)
     pod["spec"]["overhead"] = {"cpu": "100m", "ephemeral-storage": "1Gi"}
     pod["spec"]["initContainers"] = [
@@ -52,7 +52,7 @@ def test_overhead_and_init_containers_move_as_well() -> None:
     ]
     changed = pod_resources.rewrite(pod)
     assert not isinstance(changed, review.Refusal)
-    assert changed["spec"]["overhead"] == {names.BATCH_CPU: "100", "ephemeral-storage": "1Gi"}
+    assert changed["spec"]["overhead"] == {"cpu": "100m", "ephemeral-storage": "1Gi"}
     first, second = changed["spec"]["initContainers"]
     assert first["resources"]["requests"] == {names.BATCH_CPU: "1k"}
     assert second == {"name": "bare"}
