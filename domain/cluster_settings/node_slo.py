@@ -181,7 +181,7 @@ def _quality(said: Mapping[str, Any]) -> dict[str, Any]:
     complete: dict[str, Any] = {"policies": {**_POLICIES, **said.get("policies", {})}}
     for name, default in _DEFAULTS.items():
         written = dict(said.get(name) or {})
-        written.pop("blkIOQOS", None)  # Folded into blkioQOS by the reader.
+        written.pop(slo.BLOCK_IO_SHORTHAND, None)  # Folded into blkioQOS by the reader.
         merged = layers.merge(default, written)
         complete[name] = _switched(merged) if name in CLASSES[:3] else merged
     return complete

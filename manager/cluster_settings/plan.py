@@ -4,7 +4,7 @@ import enum
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from api.koordinator.settings import configuration, layers
+from api.koordinator.settings import configuration, layers, slo
 from api.wire import quantity
 from domain.cluster_settings import documents, value_limits
 from domain.cluster_settings.value_limits import Fault
@@ -122,8 +122,6 @@ def _laid(key: str, under: Mapping[str, Any], over: Mapping[str, Any]) -> Mappin
 def _folded(classes: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Fold the other spelling of block devices."""
     for name, settings in classes.items():
-        folded = dict(settings)
-        blocks = folded.pop("blkIOQOS", None)
-        if blocks is not None:
-            folded.setdefault("blkioQOS", blocks)
+        folded, _ = slo.fold_block_io(settings)
+        folded.pop(slo.BLOCK_IO_SHORTHAND, None)
         yield name, folded

@@ -12,7 +12,6 @@ from manager.reconcile import actions, field_ownership, node_objects
 
 UNREADABLE: Final = "AnnotationUnreadable"
 _SHORTHAND: Final = "resourceThresholdStrategy"
-_BLKIO: Final = "blkIOQOS"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -92,16 +91,20 @@ def stated(spec: Mapping[str, Any]) -> frozenset[field_ownership.Path]:
     except base.ReadError:
         return frozenset()  # What cannot be parsed says nothing.
     folded.pop(_SHORTHAND, None)
-    return frozenset(path for path, _ in field_ownership.leaves(folded) if _BLKIO not in path)
+    return frozenset(
+        path
+        for path, value in field_ownership.leaves(folded)
+        if value != {} and slo.BLOCK_IO_SHORTHAND not in path
+    )
 
 
 def _shorthand(spec: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     if spec.get(_SHORTHAND):
         yield _SHORTHAND, spec[_SHORTHAND]
     classes = {
-        name: {_BLKIO: settings[_BLKIO]}
+        name: {slo.BLOCK_IO_SHORTHAND: settings[slo.BLOCK_IO_SHORTHAND]}
         for name, settings in (spec.get("resourceQOSStrategy") or {}).items()
-        if isinstance(settings, Mapping) and _BLKIO in settings
+        if isinstance(settings, Mapping) and slo.BLOCK_IO_SHORTHAND in settings
     }
     if classes:
         yield "resourceQOSStrategy", classes

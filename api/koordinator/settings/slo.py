@@ -69,6 +69,8 @@ _THRESHOLDS: Final = {
     "memory-evict-threshold-percent": "memoryEvictThresholdPercent",
     "memory-request-utilization-percent": "memoryRequestUtilizationPercent",
 }
+BLOCK_IO: Final = "blkioQOS"
+BLOCK_IO_SHORTHAND: Final = "blkIOQOS"
 _CLASSES: Final = ("lsrClass", "lsClass", "beClass", "systemClass", "cgroupRoot")
 
 
@@ -123,11 +125,7 @@ def _thresholds(
     figures = base.section(shorthand, "thresholds")
     pairs = [("enable", "enable", shorthand.get("enable"))]
     pairs += [(f"thresholds.{old}", new, figures.get(old)) for old, new in _THRESHOLDS.items()]
-    folded = {
-        name: value
-        for name, value in base.section(spec, "resourceUsedThresholdWithBE").items()
-        if value is not None
-    }
+    folded = _said(base.section(spec, "resourceUsedThresholdWithBE"))
     for old, new, value in pairs:
         if value is not None and folded.setdefault(new, value) != value:
             warnings.append(
@@ -141,12 +139,34 @@ def _classes(written: Mapping[str, Any], warnings: list[str]) -> dict[str, Any]:
     folded = dict(written)
     for name in _CLASSES:
         settings = written.get(name)
-        if not isinstance(settings, Mapping) or settings.get("blkIOQOS") is None:
+        if not isinstance(settings, Mapping):
             continue
+        folded[name], differing = fold_block_io(settings)
         path = f"spec.resourceQOSStrategy.{name}"
-        shorthand = settings["blkIOQOS"]
-        upstream = settings.get("blkioQOS")
-        if upstream is not None and upstream != shorthand:
-            warnings.append(f"{path}.blkIOQOS: differs from {path}.blkioQOS, which is used")
-        folded[name] = {**settings, "blkioQOS": shorthand if upstream is None else upstream}
+        warnings += [
+            f"{path}.{BLOCK_IO_SHORTHAND}.{key}: differs from "
+            f"{path}.{BLOCK_IO}.{key}, which is used"
+            for key in differing
+        ]
     return folded
+
+
+def fold_block_io(settings: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Add to a class's blkioQOS what only blkIOQOS says; return the keys in which they differ.
+
+    Key by key, because the manager owns fields one by one: it gives up those of blkioQOS that a
+    person has set in shorthand, and keeps the others.
+    """
+    folded = dict(settings)
+    shorthand, published = settings.get(BLOCK_IO_SHORTHAND), settings.get(BLOCK_IO)
+    if not isinstance(shorthand, Mapping) or not isinstance(published, Mapping | None):
+        return folded, ()  # Their model refuses values of another type.
+    short, said = _said(shorthand), _said(published or {})
+    if short or published is not None:
+        folded[BLOCK_IO] = {**short, **said}
+    return folded, tuple(key for key in short if said.get(key, short[key]) != short[key])
+
+
+def _said(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what is null, which says nothing."""
+    return {name: value for name, value in values.items() if value is not None}

@@ -147,11 +147,13 @@ def test_other_keys_are_read_although_one_is_broken() -> None:
 
 
 def test_shorthand_spelling_of_block_devices_is_folded() -> None:
-    blocks = {"blkIOQOS": {"enable": True, "blocks": [{"name": "/dev/sda"}]}}
-    settings = read(resource_qos_config={"clusterStrategy": {"beClass": blocks}}).settings
-    assert settings.parts({}).qos == {
-        "beClass": {"blkioQOS": {"enable": True, "blocks": [{"name": "/dev/sda"}]}}
-    }
+    blocks = {"enable": True, "blocks": [{"name": "/dev/sda"}]}
+    for written in (
+        {"blkIOQOS": blocks},
+        {"blkIOQOS": {"enable": True}, "blkioQOS": {"blocks": [{"name": "/dev/sda"}]}},
+    ):
+        settings = read(resource_qos_config={"clusterStrategy": {"beClass": written}}).settings
+        assert settings.parts({}).qos == {"beClass": {"blkioQOS": blocks}}
 
 
 def test_host_applications_are_replaced_not_merged() -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from api import names, resources
+from domain.cluster_settings import node_slo
 from kube.client import client
 from manager.reconcile import node_objects
 
@@ -139,6 +140,27 @@ async def test_thresholds_in_shorthand_are_not_contradicted(world) -> None:
     assert spec["resourceUsedThresholdWithBE"]["memoryEvictThresholdPercent"] == 70
     assert "cpuSuppressThresholdPercent" not in spec["resourceUsedThresholdWithBE"]
     assert "enable" not in spec["resourceUsedThresholdWithBE"]
+
+
+async def test_block_io_in_shorthand_completes_what_the_cluster_says(world) -> None:
+    await world.node("n1")
+    block = {"name": "/dev/vda", "type": "device", "ioCfg": {"readIOPS": 100}}
+    blocks = {"blkioQOS": {"enable": True, "blocks": [block]}}
+    await world.configure(resource_qos_config={"clusterStrategy": {"beClass": blocks}})
+    async with world.manager():
+        shorthand = {"resourceQOSStrategy": {"beClass": {"blkIOQOS": {"enable": True}}}}
+        await world.admin.patch(
+            resources.NODE_SLOS, "n1", {"spec": shorthand}, field_manager="kubectl"
+        )
+        await world.until(lambda: "enable" not in best_effort(world)["blkioQOS"])
+    assert best_effort(world)["blkioQOS"] == {"blocks": [block]}
+    enforced = node_slo.read(world.stored(resources.NODE_SLOS, "n1")).classes["beClass"].blkio_qos
+    assert enforced is not None
+    assert enforced.wire() == {"enable": True, "blocks": [block]}
+
+
+def best_effort(world):
+    return world.stored(resources.NODE_SLOS, "n1")["spec"]["resourceQOSStrategy"]["beClass"]
 
 
 async def test_drift_is_set_right(world) -> None:

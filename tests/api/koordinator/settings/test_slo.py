@@ -73,9 +73,28 @@ def test_both_spellings_of_block_io(manifests):
     assert strategy.be_class.blkio_qos.enable is False
     (warning,) = read.warnings
     assert warning == (
-        "spec.resourceQOSStrategy.beClass.blkIOQOS: differs from "
-        "spec.resourceQOSStrategy.beClass.blkioQOS, which is used"
+        "spec.resourceQOSStrategy.beClass.blkIOQOS.enable: differs from "
+        "spec.resourceQOSStrategy.beClass.blkioQOS.enable, which is used"
     )
+
+
+def test_block_io_is_folded_key_by_key():
+    block = {"name": "/dev/vda", "type": "device"}
+    both = {"blkIOQOS": {"enable": True}, "blkioQOS": {"enable": None, "blocks": [block]}}
+    read = slo.review_node_slo(node_slo(resourceQOSStrategy={"beClass": both}))
+    strategy = read.value.spec.resource_qos_strategy
+    assert strategy is not None
+    assert strategy.be_class is not None
+    assert strategy.be_class.blkio_qos is not None
+    assert strategy.be_class.blkio_qos.wire() == {"enable": True, "blocks": [block]}
+    assert read.warnings == ()
+
+
+@pytest.mark.parametrize("spelling", ["blkioQOS", "blkIOQOS"])
+def test_block_io_that_is_no_object_is_refused_in_either_spelling(spelling):
+    both = {"blkIOQOS": {"enable": True}, "blkioQOS": {"enable": True}, spelling: "on"}
+    with pytest.raises(base.ReadError, match=rf"beClass\.{spelling}"):
+        slo.read_node_slo(node_slo(resourceQOSStrategy={"beClass": both}))
 
 
 def test_the_published_shape_wins_and_the_difference_is_reported():
