@@ -3,8 +3,9 @@
 from typing import Any, Final
 
 from api import resources
+from domain import field_ownership
 from manager.cluster_settings import strategy
-from manager.reconcile import actions, field_ownership, node_objects
+from manager.reconcile import actions, node_objects
 
 _INTERVAL: Final[field_ownership.Path] = ("metricCollectPolicy", "reportIntervalSeconds")
 

@@ -7,8 +7,9 @@ from typing import Any, Final
 from api import names, resources
 from api.koordinator.settings import slo
 from api.wire import base, quantity
+from domain import field_ownership
 from manager.cluster_settings import strategy
-from manager.reconcile import actions, field_ownership, node_objects
+from manager.reconcile import actions, node_objects
 
 UNREADABLE: Final = "AnnotationUnreadable"
 _SHORTHAND: Final = "resourceThresholdStrategy"

@@ -5,11 +5,12 @@ from typing import Any, Final, assert_never
 
 from api import resources
 from api.wire import durations
+from domain import field_ownership
 from kube.client import client as clients
 from kube.client import errors
 from kube.controllers import controller, recorder
 from kube.informers import store
-from manager.reconcile import actions, field_ownership
+from manager.reconcile import actions
 from process.runtime import clock as clocks
 from process.runtime import metrics
 

@@ -11,7 +11,8 @@ from typing import Any, Final
 import msgspec
 
 from api import names, resources
-from manager.reconcile import actions, field_ownership
+from domain import field_ownership
+from manager.reconcile import actions
 
 EFFECTIVE: Final = "Effective"
 """The condition that says whether an object made by hand has a node to act on."""
@@ -35,15 +36,15 @@ class Present(msgspec.Struct, frozen=True, gc=False):
 def present(raw: Mapping[str, Any]) -> Present:
     """Project an object of either kind."""
     metadata = raw.get("metadata") or {}
-    managed = metadata.get("managedFields") or ()
+    managed = metadata.get("managedFields")
     return Present(
         name=metadata.get("name", ""),
         uid=metadata.get("uid", ""),
         made_by_us=(metadata.get("labels") or {}).get(names.LABEL_CREATED_BY)
         == field_ownership.MANAGER,
         spec=raw.get("spec") or {},
-        ours=field_ownership.owned(managed, ours=True),
-        foreign=field_ownership.owned(managed, ours=False),
+        ours=field_ownership.owned(managed, field_ownership.is_ours),
+        foreign=field_ownership.owned(managed, lambda one: not field_ownership.is_ours(one)),
         effective=_effective(raw.get("status") or {}),
     )
 

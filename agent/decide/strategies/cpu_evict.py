@@ -60,17 +60,10 @@ def _starved(
     picture: state.NodeState, settings: strategy_settings.CpuEviction, window: Window
 ) -> Answer:
     """Best effort gets too little of what it requests and wants all that it gets."""
+    problem = _unusable(settings)
+    if problem:
+        return eviction.misconfigured(BE_CPU_EVICT, problem)
     lower, upper = settings.satisfaction.lower, settings.satisfaction.threshold
-    field = "cpuEvictBESatisfaction"
-    if lower is None or upper is None:
-        missing = "LowerPercent" if lower is None else "UpperPercent"
-        return eviction.misconfigured(BE_CPU_EVICT, f"{field}{missing} is not set")
-    if not 0 < lower <= MOST_LOWER:
-        problem = f"{field}LowerPercent {lower} is not in 1..{MOST_LOWER}"
-        return eviction.misconfigured(BE_CPU_EVICT, problem)
-    if not lower <= upper <= MOST_UPPER:
-        problem = f"{field}UpperPercent {upper} is not in {lower}..{MOST_UPPER}"
-        return eviction.misconfigured(BE_CPU_EVICT, problem)
     usage, request, limit = window.usage, window.request, window.limit
     seconds = max(int(window.interval_seconds), settings.window_seconds or 0)
     count = min(usage.count, request.count, limit.count)
@@ -106,6 +99,21 @@ def _starved(
             "release-milli": wanted,
         },
     )
+
+
+def _unusable(settings: strategy_settings.CpuEviction) -> str:
+    """Say what of the settings is missing or makes no sense; empty for nothing."""
+    lower, upper = settings.satisfaction.lower, settings.satisfaction.threshold
+    field, usage = "cpuEvictBESatisfaction", settings.best_effort_usage
+    if lower is None or upper is None:
+        return f"{field}{'LowerPercent' if lower is None else 'UpperPercent'} is not set"
+    if not 0 < lower <= MOST_LOWER:
+        return f"{field}LowerPercent {lower} is not in 1..{MOST_LOWER}"
+    if not lower <= upper <= MOST_UPPER:
+        return f"{field}UpperPercent {upper} is not in {lower}..{MOST_UPPER}"
+    if not 0 <= usage <= 100:
+        return f"cpuEvictBEUsageThresholdPercent {usage} is not in 0..100"
+    return ""
 
 
 def _lent(picture: state.NodeState) -> int:

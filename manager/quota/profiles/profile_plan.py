@@ -13,7 +13,8 @@ from api.koordinator import event_reasons, quota
 from api.koordinator.metadata import annotations as payloads
 from api.kubernetes import selectors
 from api.wire import base, quantity
-from manager.reconcile import actions, field_ownership
+from domain import field_ownership
+from manager.reconcile import actions
 
 OWNER: Final = names.LABEL_QUOTA_PROFILE
 """The label by which a quota names its profile."""

@@ -10,10 +10,11 @@ from typing import Final
 
 from api import names, resources
 from api.wire import quantity
+from domain import field_ownership
 from domain.quota import model
 from kube.controllers import controller
 from manager.quota import book
-from manager.reconcile import actions, apply, field_ownership
+from manager.reconcile import actions, apply
 
 NAME: Final = "quotadefaults"
 RESERVED: Final = (names.ROOT_QUOTA, names.SYSTEM_QUOTA, names.DEFAULT_QUOTA)

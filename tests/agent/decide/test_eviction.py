@@ -111,6 +111,14 @@ def test_unusable_settings_name_their_field(now, lower, upper, field):
     assert f"cpuEvictBESatisfaction{field}Percent" in found.why
 
 
+@pytest.mark.parametrize("percent", [-1, 101])
+def test_a_usage_threshold_out_of_its_range_evicts_nothing(now, percent):
+    settings = msgspec.structs.replace(STARVED, best_effort_usage=percent)
+    found = cpu_evict.tasks(now, settings, starved())[cpu_evict.BE_CPU_EVICT]
+    assert found.misconfigured
+    assert f"cpuEvictBEUsageThresholdPercent {percent} is not in 0..100" in found.why
+
+
 def test_memory_is_given_back_down_to_the_lower_bound(now):
     settings = strategy_settings.MemoryEviction(used=strategy_settings.Bounds(75, 60))
     found = memory_evict.tasks(now, settings)

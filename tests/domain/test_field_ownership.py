@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manager.reconcile import field_ownership
+from domain import field_ownership
 
 KEYS = st.sampled_from(["a", "b", "c"])
 values = st.recursive(
@@ -13,6 +13,10 @@ values = st.recursive(
     max_leaves=8,
 )
 objects = st.dictionaries(KEYS, values, max_size=3)
+
+
+def foreign(one) -> bool:
+    return not field_ownership.is_ours(one)
 
 
 def entry(fields, manager="kubectl", **more):
@@ -27,15 +31,43 @@ def test_reads_paths_of_others_and_of_ours() -> None:
         {"manager": "kubectl", "fieldsV1": {"f:metadata": {"f:labels": {}}}},
         {"manager": "kubectl"},
     )
-    assert field_ownership.owned(managed, ours=False) == {("a", "b"), ("a", "c"), ("list",)}
-    assert field_ownership.owned(managed, ours=True) == {("d",)}
+    assert field_ownership.owned(managed, foreign) == {("a", "b"), ("a", "c"), ("list",)}
+    assert field_ownership.owned(managed, field_ownership.is_ours) == {("d",)}
 
 
 def test_what_another_program_wrote_under_our_name_is_not_ours() -> None:
     theirs = entry({"f:a": {}}, manager="koord-manager", operation="Update")
     ours = entry({"f:b": {}}, manager="koord-manager", operation="Apply")
-    assert field_ownership.owned((theirs, ours), ours=True) == {("b",)}
-    assert field_ownership.owned((theirs, ours), ours=False) == {("a",)}
+    assert field_ownership.owned((theirs, ours), field_ownership.is_ours) == {("b",)}
+    assert field_ownership.owned((theirs, ours), foreign) == {("a",)}
+    assert field_ownership.owned((theirs, ours), field_ownership.is_managers) == {("a",), ("b",)}
+
+
+@pytest.mark.parametrize(
+    "managed",
+    [
+        None,
+        {"manager": "kubectl"},
+        ["kubectl", None, 7],
+        [{"manager": ["koord-manager"], "fieldsV1": "f:spec"}],
+        [entry("f:a")],
+        [entry({"f:a": "f:b", "k:{}": {}})],
+    ],
+    ids=str,
+)
+def test_what_has_no_shape_owns_no_more_than_it_names(managed) -> None:
+    assert field_ownership.owned(managed, foreign) <= {("a",)}
+
+
+def test_fields_are_told_apart_down_to_a_bounded_depth() -> None:
+    fields: dict = {}
+    for _ in range(100_000):
+        fields = {"f:a": fields}
+    (path,) = field_ownership.owned([entry(fields)], foreign)
+    assert set(path) == {"a"}
+    assert len(path) < 100
+    assert field_ownership.covers(frozenset({path}), ("a",) * 100_000)
+    assert not field_ownership.covers(frozenset({path}), ("a",))
 
 
 @pytest.mark.parametrize(

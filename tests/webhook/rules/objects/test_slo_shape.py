@@ -1,0 +1,67 @@
+"""What is refused in NodeSLOs, and that nothing is refused which the manager has set."""
+
+import pytest
+
+from api import resources
+from webhook import kinds, review
+
+PICTURE = review.Picture((), {}, {}, lambda _: 0)
+KIND = resources.NODE_SLOS
+THRESHOLDS = "resourceUsedThresholdWithBE"
+
+
+def node_slo(spec, *managed):
+    return {
+        "apiVersion": KIND.api_version,
+        "kind": KIND.kind,
+        "metadata": {"name": "n1", "managedFields": list(managed)},
+        "spec": spec,
+    }
+
+
+def entry(manager, spec, **more):
+    return {"manager": manager, "operation": "Apply", "fieldsV1": {"f:spec": spec}, **more}
+
+
+def faults(body, old=None):
+    operation = "CREATE" if old is None else "UPDATE"
+    asked = review.Review(operation, "", body, old, resource=(KIND.group, KIND.plural))
+    refusal = kinds.validate(asked, PICTURE).refusal
+    return refusal.reasons if refusal is not None else ()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "allowed"),
+    [
+        ("cpuEvictBESatisfactionUpperPercent", 101, "in 0..100"),
+        ("cpuEvictBESatisfactionUpperPercent", -1, "in 0..100"),
+        ("cpuEvictBESatisfactionLowerPercent", 101, "in 0..100"),
+        ("cpuEvictBESatisfactionLowerPercent", -1, "in 0..100"),
+        ("cpuEvictBEUsageThresholdPercent", 101, "in 0..100"),
+        ("cpuEvictBEUsageThresholdPercent", -1, "in 0..100"),
+        ("cpuEvictTimeWindowSeconds", -1, "at least 1"),
+        ("allocatableEvictPriorityThreshold", 8000, "in 0..7999"),
+    ],
+)
+def test_thresholds_out_of_their_range_are_refused(field, value, allowed):
+    (reason,) = faults(node_slo({THRESHOLDS: {field: value}}))
+    assert reason.startswith(f"spec.{THRESHOLDS}.{field}: is {value}, must be {allowed}")
+
+
+@pytest.mark.parametrize("operation", ["Apply", "Update"])
+def test_what_a_manager_has_set_is_judged_in_the_cluster_settings(operation):
+    """Refused here, it would hold up every other setting of the node."""
+    spec = {THRESHOLDS: {"cpuEvictBEUsageThresholdPercent": 101, "enable": True}}
+    field = {f"f:{THRESHOLDS}": {"f:cpuEvictBEUsageThresholdPercent": {}}}
+    by_manager = entry("koord-manager", field, operation=operation)
+    person = entry("kubectl", {f"f:{THRESHOLDS}": {"f:enable": {}}})
+    assert faults(node_slo(spec, by_manager)) == ()
+    assert faults(node_slo(spec, by_manager, person)) == ()
+    assert faults(node_slo(spec, by_manager, entry("kubectl", field)))
+    assert faults(node_slo(spec, entry("kubectl", field)))
+
+
+def test_what_was_out_of_range_before_holds_up_no_update():
+    wrong = {"cpuEvictTimeWindowSeconds": -1}
+    after = node_slo({THRESHOLDS: {**wrong, "enable": True}})
+    assert faults(after, old=node_slo({THRESHOLDS: wrong})) == ()
