@@ -12,6 +12,7 @@ from typing import Final
 from api.koordinator.settings import configuration
 from domain.cluster_settings import documents, network, overlaps, value_limits
 from domain.cluster_settings.value_limits import Fault
+from domain.pods import label_syntax
 
 Labels = Mapping[str, str]
 _MOST_TOLD: Final = 20
@@ -53,8 +54,8 @@ def review(question: Question) -> Finding | None:
     """Return the first key that must not be stored, with everything that is wrong with it."""
     crowded: list[documents.Document] = []
     for key in documents.CHECKED:
-        written = question.data.get(key, "")
-        if not written or written == question.old.get(key, ""):
+        written = _changed(question, key)
+        if not written:
             continue
         document, finding = _read(key, written)
         if document is None or finding is not None:
@@ -64,7 +65,24 @@ def review(question: Question) -> Finding | None:
             return finding
         if len(document.entries) > 1:
             crowded.append(document)
-    return _conflict(crowded, question.nodes()) if crowded else None
+    conflict = _conflict(crowded, question.nodes()) if crowded else None
+    return conflict or _host_applications(question)
+
+
+def _changed(question: Question, key: str) -> str:
+    written = question.data.get(key, "")
+    return written if written != question.old.get(key, "") else ""
+
+
+def _host_applications(question: Question) -> Finding | None:
+    """Judge the words alone: of a document that cannot be read, its author is warned."""
+    key = configuration.HOST_APPLICATION
+    try:
+        document = documents.parse(key, _changed(question, key) or "{}")
+    except documents.Unreadable:
+        return None
+    faults = value_limits.faults(key, document.parts())
+    return Finding(Reason.INVALID, key, tuple(faults[:_MOST_TOLD])) if faults else None
 
 
 def _read(key: str, written: str) -> tuple[documents.Document | None, Finding | None]:
@@ -116,6 +134,9 @@ def _selectors(document: documents.Document) -> Iterator[Fault]:
         elif entry.selects_all:
             note = "is {}, which means every node; write matchLabels or matchExpressions, or "
             yield Fault(path, f"{note}put the settings into {document.cluster_path}")
+        else:
+            for sentence in label_syntax.bad_selector(path, entry.selector):
+                yield Fault(*sentence.split(": ", 1))
 
 
 def _names(document: documents.Document) -> Iterator[Fault]:

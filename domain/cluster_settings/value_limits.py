@@ -6,15 +6,18 @@ little wider, so that what was stored before the limits existed goes on to hold.
 """
 
 import dataclasses
+import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, get_args
 
+from api.koordinator.metadata import qos
 from api.koordinator.metrics import metric_collection
-from api.koordinator.settings import configuration
+from api.koordinator.settings import configuration, slo, strategies
 
 _LONGEST_VALUE: Final = 60
 _CLASSES: Final = ("lsrClass", "lsClass", "beClass", "systemClass", "cgroupRoot")
+_BLOCK_IO: Final = (slo.BLOCK_IO, slo.BLOCK_IO_SHORTHAND)
 
 
 class Fault(NamedTuple):
@@ -170,8 +173,24 @@ _SIMPLE: Final[Mapping[str, tuple[Mapping[str, Range], tuple[Pair, ...]]]] = {
     configuration.CPU_BURST: (BURST, ()),
     configuration.POD_OVERRIDE_LIMITS: (OVERRIDES, _CACHE_PAIRS),
 }
-_POLICY: Final = "metricMemoryCollectPolicy"
-_POLICIES: Final = get_args(metric_collection.MemoryPolicy)
+Words = Mapping[str, tuple[str, ...]]
+"""Fields that name one of a few things, and what they may name."""
+COLLECTION_WORDS: Final[Words] = {
+    "metricMemoryCollectPolicy": get_args(metric_collection.MemoryPolicy)
+}
+THRESHOLD_WORDS: Final[Words] = {
+    "cpuSuppressPolicy": get_args(strategies.SuppressPolicy),
+    "cpuEvictPolicy": get_args(strategies.EvictPolicy),
+}
+POLICY_WORDS: Final[Words] = {
+    "cpuPolicy": get_args(strategies.CPUPolicy),
+    "netQOSPolicy": get_args(strategies.NetworkPolicy),
+}
+BLOCK_WORDS: Final[Words] = {"type": get_args(strategies.BlockType)}
+HOST_WORDS: Final[Words] = {
+    "qos": tuple(one.value for one in qos.QoS if one.value),
+    "priority": tuple(one.value for one in qos.Band if one.value),
+}
 
 
 def faults(
@@ -183,15 +202,43 @@ def faults(
     """
     found: list[Fault] = []
     for path, values in parts:
+        found += unknown_words(key, path, values)
         if key == configuration.RESOURCE_QOS:
             found += _quality(path, values, pairs=pairs)
         elif key in _SIMPLE:
             ranges, belonging = _SIMPLE[key]
             found += _ranged(path, values, ranges)
             found += _paired(path, values, belonging) if pairs else ()
-        if key == configuration.COLOCATION:
-            found += _collected(path, values)
     return found
+
+
+def unknown_words(key: str, path: str, values: Mapping[str, Any]) -> Iterator[Fault]:
+    """Yield the words in what is said under a key that name nothing.
+
+    Readers take such a word for the default or for none at all. An empty word says nothing, except
+    where the schema of the object that it goes to excludes it.
+    """
+    match key:
+        case configuration.COLOCATION:
+            yield from _named(path, values, COLLECTION_WORDS, empty=False)
+        case configuration.RESOURCE_THRESHOLD:
+            yield from _named(path, values, THRESHOLD_WORDS)
+        case configuration.HOST_APPLICATION:
+            applications = values.get("applications") or ()
+            yield from unknown_host_words(f"{path}.applications", applications)
+        case configuration.RESOURCE_QOS:
+            yield from _named(f"{path}.policies", values.get("policies") or {}, POLICY_WORDS)
+            for name, spelling in itertools.product(_CLASSES, _BLOCK_IO):
+                blocks = ((values.get(name) or {}).get(spelling) or {}).get("blocks") or ()
+                for index, one in enumerate(blocks):
+                    place = f"{path}.{name}.{spelling}.blocks[{index}]"
+                    yield from _named(place, one, BLOCK_WORDS)
+
+
+def unknown_host_words(path: str, applications: Iterable[Mapping[str, Any]]) -> Iterator[Fault]:
+    """Yield the words of host applications that name nothing."""
+    for index, one in enumerate(applications):
+        yield from _named(f"{path}[{index}]", one, HOST_WORDS)
 
 
 def allowed(key: str, field: str) -> Range | None:
@@ -203,15 +250,18 @@ def allowed(key: str, field: str) -> Range | None:
 
 def flaw(merged: Mapping[str, Any], path: str = configuration.COLOCATION) -> Fault | None:
     """Return the first value of a merged colocation strategy that has no meaning."""
-    return next(iter([*_collected(path, merged), *_ranged(path, merged, _MERGED)]), None)
+    words = _named(path, merged, COLLECTION_WORDS, empty=False)
+    return next(itertools.chain(words, _ranged(path, merged, _MERGED)), None)
 
 
-def _collected(path: str, values: Mapping[str, Any]) -> Iterator[Fault]:
-    value = values.get(_POLICY)
-    if value is not None and value not in _POLICIES:
-        known = ", ".join(_POLICIES)
-        note = f"is {shown(value)}, must be one of {known}; correct it or leave it out"
-        yield Fault(f"{path}.{_POLICY}", note)
+def _named(
+    path: str, values: Mapping[str, Any], words: Words, *, empty: bool = True
+) -> Iterator[Fault]:
+    for name, known in words.items():
+        value = values.get(name)
+        if value is not None and value not in known and (value or not empty):
+            note = f"is {shown(value)}, must be one of {', '.join(known)}"
+            yield Fault(f"{path}.{name}", f"{note}; correct it or leave it out")
 
 
 def _ranged(path: str, values: Mapping[str, Any], ranges: Mapping[str, Range]) -> Iterator[Fault]:

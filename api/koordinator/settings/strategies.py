@@ -9,6 +9,13 @@ from pydantic import Field
 from api.wire import base, quantity
 
 BurstPolicy = Literal["none", "cpuBurstOnly", "cfsQuotaBurstOnly", "auto"]
+# The models take any text here, so that objects that were stored before stay readable; admission
+# refuses others.
+SuppressPolicy = Literal["cpuset", "cfsQuota"]
+EvictPolicy = Literal["evictByRealLimit", "evictByAllocatable"]
+CPUPolicy = Literal["groupIdentity", "coreSched"]
+NetworkPolicy = Literal["tc", "terway-qos"]
+BlockType = Literal["device", "volumegroup", "podvolume"]
 
 
 class ResourceThresholds(base.Model):

@@ -48,6 +48,14 @@ def review(data, old=None, nodes=None, *, names_required=False):
         ),
         pytest.param(
             THRESHOLD,
+            {"nodeStrategies": [{"nodeSelector": {"matchLabels": {"pool": "-"}}}]},
+            Reason.INVALID,
+            "resource-threshold-config.nodeStrategies[0].nodeSelector.matchLabels[pool]",
+            ['Invalid value: "-"'],
+            id="selector-that-no-node-matches",
+        ),
+        pytest.param(
+            THRESHOLD,
             {"clusterStrategy": {"CPUSuppressThresholdPercent": 101}},
             Reason.INVALID,
             "resource-threshold-config.clusterStrategy.cpuSuppressThresholdPercent",

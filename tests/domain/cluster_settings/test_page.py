@@ -8,7 +8,7 @@ from domain.cluster_settings import value_limits as limits
 from manager.cluster_settings import strategy
 
 PAGE = (pathlib.Path(__file__).parents[3] / "docs" / "cluster-settings.md").read_text()
-ROW = re.compile(r"^\| `([A-Za-z.]+)` \| ([^|]*) \|(?: ([^|]*) \|)?", re.MULTILINE)
+ROW = re.compile(r"^\| `([A-Za-z.\[\]]+)` \| ([^|]*) \|(?: ([^|]*) \|)?", re.MULTILINE)
 TABLES = {
     **limits.COLOCATION,
     **limits.THRESHOLDS,
@@ -19,6 +19,20 @@ TABLES = {
         f"{part}.{name}": one for part, all_ in limits.QUALITY.items() for name, one in all_.items()
     },
 }
+WORDS = {
+    **limits.COLLECTION_WORDS,
+    **limits.THRESHOLD_WORDS,
+    **{f"policies.{name}": known for name, known in limits.POLICY_WORDS.items()},
+    **{f"blkioQOS.blocks[].{name}": known for name, known in limits.BLOCK_WORDS.items()},
+    **{f"applications[].{name}": known for name, known in limits.HOST_WORDS.items()},
+}
+
+
+def test_every_word_is_written_down() -> None:
+    written = {name: allowed for name, allowed, _ in ROW.findall(PAGE)}
+    assert {name: written.get(name) for name in WORDS} == {
+        name: ", ".join(f"`{word}`" for word in known) for name, known in WORDS.items()
+    }
 
 
 def test_every_limit_is_written_down() -> None:

@@ -102,6 +102,15 @@ def test_nothing_is_available_before_settings_were_readable_once() -> None:
     assert read(settings, colocation_config={"enable": True}).settings.available
 
 
+def test_an_unknown_word_is_reported_and_used() -> None:
+    config = {"clusterStrategy": {"enable": True, "cpuSuppressPolicy": "cfsquota"}}
+    settings, (problem,) = read(resource_threshold_config=config)
+    assert problem.effect is cluster_settings.Effect.USED
+    assert "cpuSuppressPolicy" in problem.path
+    assert "must be one of cpuset, cfsQuota" in problem.note
+    assert settings.parts({}).threshold["enable"] is True
+
+
 def test_a_bad_entry_follows_the_cluster() -> None:
     config = {
         "enable": True,

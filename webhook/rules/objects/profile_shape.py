@@ -1,7 +1,7 @@
 """Check ClusterColocationProfiles: what would break, or be refused by, every pod they select."""
 
 from api.koordinator import colocation
-from domain.pods import profile_checks
+from domain.pods import label_syntax, profile_checks
 from webhook import review
 
 
@@ -15,4 +15,9 @@ def check(asked: review.Review, picture: review.Picture) -> review.Findings:
         profile_checks.contradiction(profile, classes),
     )
     warnings = (*read.warnings, *filter(None, remarks))
-    return review.Findings(tuple(profile_checks.faults(profile, classes)), warnings)
+    faults = (
+        *label_syntax.bad_selector("spec.selector", profile.spec.selector),
+        *label_syntax.bad_selector("spec.namespaceSelector", profile.spec.namespace_selector),
+        *profile_checks.faults(profile, classes),
+    )
+    return review.Findings(faults, warnings)

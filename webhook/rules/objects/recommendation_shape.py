@@ -2,6 +2,7 @@
 
 from api.koordinator import explanation
 from api.koordinator.metrics import analysis
+from domain.pods import label_syntax
 from webhook import review
 
 
@@ -14,7 +15,8 @@ def check(asked: review.Review, _picture: review.Picture) -> review.Findings:
     if target.workload is not None and selector is not None:
         unused = "podSelector" if target.type == "workload" else "workload"
         warnings.append(f"spec.target.{unused}: ignored because type is {target.type}")
-    return review.Findings((), tuple(warnings))
+    faults = label_syntax.bad_selector("spec.target.podSelector", selector)
+    return review.Findings(tuple(faults), tuple(warnings))
 
 
 def check_question(asked: review.Review, _picture: review.Picture) -> review.Findings:

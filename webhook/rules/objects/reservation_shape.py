@@ -7,7 +7,7 @@ from api import names
 from api.koordinator import scheduling
 from api.koordinator.metadata import annotations, protected_metadata
 from api.wire import base, quantity
-from domain.pods import resources
+from domain.pods import label_syntax, resources
 from webhook import review
 
 _READ: Final = (annotations.RESERVATION_RESTRICTED, annotations.NODE_RESERVATION)
@@ -26,6 +26,7 @@ def check(asked: review.Review, picture: review.Picture) -> review.Findings:
         *_changed(asked),
         *_lifetime(reservation),
         *_annotations(reservation),
+        *_selectors(reservation),
     ]
     warnings = [*read.warnings, *_owners(reservation), *_labels(reservation), *_taints(reservation)]
     try:
@@ -48,6 +49,12 @@ def _annotations(reservation: scheduling.Reservation) -> Iterator[str]:
             payload.read(reservation.metadata.annotations)
         except base.ReadError as wrong:
             yield f"metadata: {wrong}; no pod could use the Reservation"
+
+
+def _selectors(reservation: scheduling.Reservation) -> Iterator[str]:
+    for index, owner in enumerate(reservation.spec.owners):
+        path = f"spec.owners[{index}].labelSelector"
+        yield from label_syntax.bad_selector(path, owner.label_selector)
 
 
 def _template(reservation: scheduling.Reservation, requests: bool) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """Check NodeSLOs and NodeMetrics: values out of range, and settings that contradict each other."""
 
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -17,17 +18,17 @@ _PAIRS: Final = (
     ("cpu_allocatable_evict_lower_percent", "cpu_allocatable_evict_threshold_percent"),
     ("cpu_evict_be_satisfaction_lower_percent", "cpu_evict_be_satisfaction_upper_percent"),
 )
-_LIMITED: Final = {configuration.RESOURCE_THRESHOLD: "resourceUsedThresholdWithBE"}
-"""Keys of the cluster settings, and where a NodeSLO has values within the same limits."""
+_THRESHOLDS: Final = "resourceUsedThresholdWithBE"
+_CLASSES_OF: Final = "resourceQOSStrategy"
+_HOSTS: Final = "hostApplications"
 _CLASSES: Final = ("lsr_class", "ls_class", "be_class", "system_class", "cgroup_root")
 
 
 def check(asked: review.Review, _picture: review.Picture) -> review.Findings:
     """Look at values and their limits, and at bounds that belong together."""
     read = slo.review_node_slo(asked.object)
-    spec = read.value.spec
-    doubts = (*_thresholds(spec), *_caches(spec))
-    return review.Findings(tuple(_faults(asked.object, spec)), (*read.warnings, *doubts))
+    doubts = (*_thresholds(read.value.spec), *_caches(read.value.spec))
+    return review.Findings(tuple(_faults(asked.object)), (*read.warnings, *doubts))
 
 
 def check_metric(asked: review.Review, _picture: review.Picture) -> review.Findings:
@@ -35,17 +36,25 @@ def check_metric(asked: review.Review, _picture: review.Picture) -> review.Findi
     return review.Findings((), nodemetric.review_node_metric(asked.object).warnings)
 
 
-def _faults(body: review.Pod, spec: slo.Spec) -> Iterator[str]:
+def _faults(body: review.Pod) -> Iterator[str]:
     """Yield the values that are not allowed, but for those that a manager alone has set.
 
     They come from the cluster settings, where they are refused or reported. Refused here, they
     would keep every other setting from the node.
     """
-    written = {name: value for name, value in spec.wire().items() if name in _LIMITED.values()}
+    # What plug-ins write has any depth, and is not looked at.
+    spec = base.read(slo.NodeSLO, body).spec.but(extensions={})
+    hosts = tuple(one.but(strategy=None) for one in spec.host_applications)
+    written = spec.but(host_applications=hosts).wire()
     said = _without_managers(written, review.section(body, "metadata").get("managedFields"))
-    for key, name in _LIMITED.items():
-        part = (f"spec.{name}", said.get(name) or {})
-        yield from map(str, value_limits.faults(key, (part,), pairs=False))
+    thresholds = ((f"spec.{_THRESHOLDS}", said.get(_THRESHOLDS) or {}),)
+    quality = said.get(_CLASSES_OF) or {}
+    faults = itertools.chain(
+        value_limits.faults(configuration.RESOURCE_THRESHOLD, thresholds, pairs=False),
+        value_limits.unknown_words(configuration.RESOURCE_QOS, f"spec.{_CLASSES_OF}", quality),
+        value_limits.unknown_host_words(f"spec.{_HOSTS}", said.get(_HOSTS) or ()),
+    )
+    return (str(fault) for fault in faults)
 
 
 def _without_managers(written: Mapping[str, Any], managed_fields: Any) -> dict[str, Any]:

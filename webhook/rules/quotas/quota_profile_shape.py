@@ -3,6 +3,7 @@
 from api.koordinator import quota
 from api.koordinator.metadata import annotations
 from api.wire import base
+from domain.pods import label_syntax
 from webhook import review
 
 
@@ -14,6 +15,7 @@ def check(asked: review.Review, _picture: review.Picture) -> review.Findings:
     faults = [f'spec.resourceRatio: Invalid value: "{written}": {ratio}'] * bool(read.warnings)
     warnings = []
     selector = read.value.spec.node_selector
+    faults += label_syntax.bad_selector("spec.nodeSelector", selector)
     if not selector.match_labels and not selector.match_expressions:
         warnings.append("spec.nodeSelector: empty, so the quota shares out every node")
     try:

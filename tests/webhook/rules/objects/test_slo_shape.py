@@ -48,6 +48,60 @@ def test_thresholds_out_of_their_range_are_refused(field, value, allowed):
     assert reason.startswith(f"spec.{THRESHOLDS}.{field}: is {value}, must be {allowed}")
 
 
+def classes(name, part, **settings):
+    return {"resourceQOSStrategy": {name: {part: settings}}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "allowed"),
+    [
+        ({THRESHOLDS: {"cpuSuppressPolicy": "cfsquota"}}, f"{THRESHOLDS}.cpuSuppressPolicy",
+         "one of cpuset, cfsQuota"),
+        ({THRESHOLDS: {"cpuEvictPolicy": "byLimit"}}, f"{THRESHOLDS}.cpuEvictPolicy",
+         "one of evictByRealLimit, evictByAllocatable"),
+        ({"resourceQOSStrategy": {"policies": {"cpuPolicy": "groupidentity"}}},
+         "resourceQOSStrategy.policies.cpuPolicy", "one of groupIdentity, coreSched"),
+        ({"resourceQOSStrategy": {"policies": {"netQOSPolicy": "TC"}}},
+         "resourceQOSStrategy.policies.netQOSPolicy", "one of tc, terway-qos"),
+        (classes("beClass", "blkioQOS", blocks=[{"type": "device"}, {"type": "disk"}]),
+         "resourceQOSStrategy.beClass.blkioQOS.blocks[1].type",
+         "one of device, volumegroup, podvolume"),
+        (classes("cgroupRoot", "blkIOQOS", blocks=[{"type": "disk"}]),
+         "resourceQOSStrategy.cgroupRoot.blkIOQOS.blocks[0].type",
+         "one of device, volumegroup, podvolume"),
+        ({"hostApplications": [{"name": "a", "qos": "be"}]}, "hostApplications[0].qos",
+         "one of LSE, LSR, LS, BE, SYSTEM"),
+        ({"hostApplications": [{"name": "a", "priority": "batch"}]},
+         "hostApplications[0].priority",
+         "one of koord-prod, koord-mid, koord-batch, koord-free"),
+    ],
+)  # fmt: skip
+def test_words_that_are_unknown_are_refused(spec, field, allowed):
+    (reason,) = faults(node_slo(spec))
+    assert reason.startswith(f"spec.{field}: is ")
+    assert f"must be {allowed}" in reason
+
+
+def test_words_of_the_list_are_not():
+    spec = {
+        THRESHOLDS: {"cpuSuppressPolicy": "cfsQuota", "cpuEvictPolicy": "evictByAllocatable"},
+        "resourceQOSStrategy": {
+            "policies": {"cpuPolicy": "coreSched", "netQOSPolicy": "terway-qos"},
+            "beClass": {"blkioQOS": {"blocks": [{"name": "a"}, {"type": "podvolume"}]}},
+        },
+        "hostApplications": [{"qos": "LSR", "priority": "koord-mid"}, {"name": "b", "qos": ""}],
+    }
+    assert faults(node_slo(spec)) == ()
+
+
+def test_what_plug_ins_write_is_not_looked_at():
+    deep: dict = {}
+    for _ in range(500):
+        deep = {"a": deep}
+    spec = {"extensions": deep, "hostApplications": [{"name": "a", "strategy": deep}]}
+    assert faults(node_slo(spec)) == ()
+
+
 @pytest.mark.parametrize("operation", ["Apply", "Update"])
 def test_what_a_manager_has_set_is_judged_in_the_cluster_settings(operation):
     """Refused here, it would hold up every other setting of the node."""
@@ -59,6 +113,13 @@ def test_what_a_manager_has_set_is_judged_in_the_cluster_settings(operation):
     assert faults(node_slo(spec, by_manager, person)) == ()
     assert faults(node_slo(spec, by_manager, entry("kubectl", field)))
     assert faults(node_slo(spec, entry("kubectl", field)))
+
+
+def test_lists_that_a_manager_has_set_are_not_looked_into():
+    spec = {"hostApplications": [{"name": "a", "qos": "be"}]}
+    field = {"f:hostApplications": {}}
+    assert faults(node_slo(spec, entry("koord-manager", field))) == ()
+    assert faults(node_slo(spec, entry("koord-manager", field), entry("kubectl", field)))
 
 
 def test_what_was_out_of_range_before_holds_up_no_update():
