@@ -88,35 +88,7 @@ def review_node_slo(raw: Mapping[str, Any]) -> base.Read[NodeSLO]:
         spec["resourceUsedThresholdWithBE"] = _thresholds(spec, shorthand, warnings)
     if isinstance(spec.get("resourceQOSStrategy"), Mapping):
         spec["resourceQOSStrategy"] = _classes(spec["resourceQOSStrategy"], warnings)
-    read = base.read(NodeSLO, {**raw, "spec": spec})
-    strategy = read.spec.resource_qos_strategy
-    if strategy is not None:
-        warnings += _conflicts(strategy)
-    return base.Read(read, tuple(warnings))
-
-
-def _conflicts(strategy: strategies.ResourceQOSStrategy) -> list[str]:
-    """Report settings that are legal one by one and contradict each other."""
-    path, found = "spec.resourceQOSStrategy", []
-    stronger: tuple[str, int] | None = None
-    for name in ("lsr_class", "ls_class", "be_class"):
-        settings: strategies.ClassQOS = getattr(strategy, name) or strategies.ClassQOS()
-        place = f"{path}.{base.wire_name(name)}"
-        memory, cpu = settings.memory_qos, settings.cpu_qos
-        if memory is not None and (memory.min_limit_percent or 0) > (memory.low_limit_percent or 0):
-            found.append(
-                f"{place}.memoryQOS.lowLimitPercent: below minLimitPercent, so it has no effect"
-            )
-        identity = cpu.group_identity if cpu is not None else None
-        if identity is None:
-            continue
-        if stronger is not None and identity > stronger[1]:
-            found.append(
-                f"{place}.cpuQOS.groupIdentity: {identity} outranks {stronger[1]} of the "
-                f"stronger class {stronger[0]}"
-            )
-        stronger = (base.wire_name(name), identity)
-    return found
+    return base.Read(base.read(NodeSLO, {**raw, "spec": spec}), tuple(warnings))
 
 
 def _thresholds(

@@ -5,30 +5,22 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from api.koordinator.metrics import nodemetric
-from api.koordinator.settings import configuration, slo, strategies
+from api.koordinator.settings import configuration, slo
 from api.wire import base
 from domain import field_ownership
-from domain.cluster_settings import value_limits
+from domain.cluster_settings import conflicts, value_limits
 from webhook import review
 
-_PAIRS: Final = (
-    ("memory_evict_lower_percent", "memory_evict_threshold_percent"),
-    ("cpu_evict_lower_percent", "cpu_evict_threshold_percent"),
-    ("memory_allocatable_evict_lower_percent", "memory_allocatable_evict_threshold_percent"),
-    ("cpu_allocatable_evict_lower_percent", "cpu_allocatable_evict_threshold_percent"),
-    ("cpu_evict_be_satisfaction_lower_percent", "cpu_evict_be_satisfaction_upper_percent"),
-)
 _THRESHOLDS: Final = "resourceUsedThresholdWithBE"
 _CLASSES_OF: Final = "resourceQOSStrategy"
 _HOSTS: Final = "hostApplications"
-_CLASSES: Final = ("lsr_class", "ls_class", "be_class", "system_class", "cgroup_root")
 
 
 def check(asked: review.Review, _picture: review.Picture) -> review.Findings:
     """Look at values and their limits, and at bounds that belong together."""
     read = slo.review_node_slo(asked.object)
-    doubts = (*_thresholds(read.value.spec), *_caches(read.value.spec))
-    return review.Findings(tuple(_faults(asked.object)), (*read.warnings, *doubts))
+    warnings = (*read.warnings, *conflicts.of(read.value.spec))
+    return review.Findings(tuple(_faults(asked.object)), warnings)
 
 
 def check_metric(asked: review.Review, _picture: review.Picture) -> review.Findings:
@@ -67,30 +59,3 @@ def _without_managers(written: Mapping[str, Any], managed_fields: Any) -> dict[s
         if field_ownership.covers(others, path) or not field_ownership.covers(managers, path):
             field_ownership.place(kept, path, value)
     return kept
-
-
-def _thresholds(spec: slo.Spec) -> Iterator[str]:
-    thresholds = spec.resource_used_threshold_with_be
-    for lower, upper in _PAIRS if thresholds is not None else ():
-        low, high = getattr(thresholds, lower), getattr(thresholds, upper)
-        if low is not None and high is not None and low >= high:
-            path = "spec.resourceUsedThresholdWithBE"
-            yield (
-                f"{path}.{base.wire_name(lower)}: {low} is not below "
-                f"{base.wire_name(upper)}, which is {high}"
-            )
-
-
-def _caches(spec: slo.Spec) -> Iterator[str]:
-    qos = spec.resource_qos_strategy
-    for name in _CLASSES if qos is not None else ():
-        settings: strategies.ClassQOS | None = getattr(qos, name)
-        cache = settings.resctrl_qos if settings is not None else None
-        start = cache.cat_range_start_percent if cache is not None else None
-        end = cache.cat_range_end_percent if cache is not None else None
-        if start is not None and end is not None and start >= end:
-            place = f"spec.resourceQOSStrategy.{base.wire_name(name)}"
-            yield (
-                f"{place}.resctrlQOS.catRangeStartPercent: {start} is not below "
-                f"catRangeEndPercent, which is {end}"
-            )
