@@ -31,9 +31,6 @@ class NodeMetrics:
 
     async def reconcile(self, name: str) -> controller.Outcome:
         """Bring the NodeMetric of one node about."""
-        settings = effective.usable(self.settings())
-        if settings is None:
-            return apply.WAITS
         unseen = self.writer.unseen(resources.NODE_METRICS, name, self.metrics)
         if unseen is not None:
             return unseen
@@ -43,6 +40,13 @@ class NodeMetrics:
         if node is None:
             return await self.writer.carry_out(
                 node_objects.orphaned(resources.NODE_METRICS, name, there)
+            )
+        settings = effective.usable(self.settings())
+        if settings is None and there is None:
+            return apply.WAITS
+        if settings is None:
+            return await self.writer.carry_out(
+                node_metric.planned(name, there, None, doubtful=True)
             )
         merged = settings.merged(node.labels, node.annotations)
         rules = None if value_limits.flaw(merged) else strategy.read(merged)

@@ -30,10 +30,24 @@ def planned(
     *,
     doubtful: bool,
 ) -> actions.Plan:
-    """Plan the NodeMetric of an existing node; doubtful settings do not touch what exists."""
-    if there is not None and doubtful:
-        kept = node_objects.welcomed(resources.NODE_METRICS, name, there)
-        return actions.Plan("NodeMetric kept: the cluster settings are in error", kept)
-    interval = (there.spec if there else {}).get("collectionIntervalSeconds")
+    """Plan the NodeMetric of an existing node.
+
+    While settings are doubtful, what exists stays, except that a person's shorthand counts.
+    """
+    if there is None:
+        return node_objects.planned(resources.NODE_METRICS, name, None, render(rules))
+    interval = there.spec.get("collectionIntervalSeconds")
     stated = frozenset() if interval is None else frozenset({_INTERVAL})
-    return node_objects.planned(resources.NODE_METRICS, name, there, render(rules), stated)
+    wanted = _set_by_us(there) if doubtful else render(rules)
+    made = node_objects.planned(resources.NODE_METRICS, name, there, wanted, stated)
+    if not doubtful:
+        return made
+    return actions.Plan("NodeMetric kept: the cluster settings are in error", made.steps)
+
+
+def _set_by_us(there: node_objects.Present) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for path, value in field_ownership.leaves(there.spec):
+        if field_ownership.covers(there.ours, path):
+            field_ownership.place(kept, path, value)
+    return kept

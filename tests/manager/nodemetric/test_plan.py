@@ -45,6 +45,21 @@ def test_doubtful_settings_leave_what_exists() -> None:
     assert node_metric.planned("n1", there, rules(), doubtful=True).steps == ()
 
 
+def test_an_interval_in_shorthand_counts_while_settings_are_doubtful() -> None:
+    policy = {"aggregateDurationSeconds": 60, "reportIntervalSeconds": 15}
+    ours = {f"f:{name}": {} for name in policy}
+    managed = {
+        "manager": "koord-manager",
+        "operation": "Apply",
+        "fieldsV1": {"f:spec": {"f:metricCollectPolicy": ours}},
+    }
+    there = present({"metricCollectPolicy": policy, "collectionIntervalSeconds": 30}, managed)
+    (step,) = node_metric.planned("n1", there, rules(), doubtful=True).steps
+    assert isinstance(step, actions.Apply)
+    assert step.body["spec"] == {"metricCollectPolicy": {"aggregateDurationSeconds": 60}}
+    assert step.body["metadata"]["labels"] == {names.LABEL_CREATED_BY: "koord-manager"}
+
+
 def test_an_interval_that_a_person_set_is_obeyed() -> None:
     spec = {"metricCollectPolicy": {"aggregateDurationSeconds": 60, "reportIntervalSeconds": 15}}
     there = present(

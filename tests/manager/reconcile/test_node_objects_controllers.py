@@ -7,6 +7,7 @@ from domain.cluster_settings import node_slo
 from kube.client import client
 from manager.reconcile import node_objects
 
+CONFIG = names.CONFIG_MAP_SLO
 BOTH = pytest.mark.parametrize(
     "kind", [resources.NODE_METRICS, resources.NODE_SLOS], ids=lambda kind: kind.kind
 )
@@ -215,6 +216,48 @@ async def test_report_interval_by_configuration_and_by_hand(world) -> None:
                 == 30
             )
         )
+
+
+async def test_an_interval_in_shorthand_counts_while_settings_are_in_error(world) -> None:
+    await world.node("n1")
+    async with world.manager():
+        await world.configure(colocation_config="{")
+        await world.until(lambda: "ColocationCfgUnmarshalFailed" in world.reasons(CONFIG))
+        await world.admin.patch(
+            resources.NODE_METRICS, "n1", {"spec": {"collectionIntervalSeconds": 15}}
+        )
+        await world.until(
+            lambda: (
+                "reportIntervalSeconds"
+                not in world.stored(resources.NODE_METRICS, "n1")["spec"]["metricCollectPolicy"]
+            )
+        )
+    spec = world.stored(resources.NODE_METRICS, "n1")["spec"]
+    assert spec["collectionIntervalSeconds"] == 15
+    assert spec["metricCollectPolicy"]["aggregateDurationSeconds"] == 300
+
+
+async def test_an_interval_in_shorthand_counts_before_settings_were_readable(world) -> None:
+    await world.node("n1")
+    async with world.manager():
+        pass
+    await world.configure(colocation_config="{")
+    await world.admin.patch(
+        resources.NODE_METRICS, "n1", {"spec": {"collectionIntervalSeconds": 15}}
+    )
+    await world.node("n2")
+    async with world.manager():
+        policy = world.stored(resources.NODE_METRICS, "n1")["spec"]["metricCollectPolicy"]
+        assert "reportIntervalSeconds" not in policy
+        assert not world.stored(resources.NODE_METRICS, "n2")
+
+
+@BOTH
+async def test_object_of_no_node_is_told_while_settings_were_never_readable(world, kind) -> None:
+    await world.configure(colocation_config="{")
+    await world.admin.create(kind, made_by_hand(kind, "node-sample", {}))
+    async with world.manager():
+        await world.until(lambda: node_objects.NO_SUCH_NODE in world.reasons("node-sample"))
 
 
 async def test_reports_do_not_disturb_the_settings_of_a_metric(world) -> None:
