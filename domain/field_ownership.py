@@ -93,6 +93,17 @@ def place(target: dict[str, Any], path: Path, value: Any) -> None:
     target[path[-1]] = value
 
 
+def removed(value: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """Return a copy without what stands at a path."""
+    name, *below = path
+    kept = dict(value)
+    if not below:
+        kept.pop(name, None)
+    elif isinstance(value.get(name), Mapping):
+        kept[name] = removed(value[name], tuple(below))
+    return kept
+
+
 def differs(wanted: Mapping[str, Any], present: Mapping[str, Any], ours: frozenset[Path]) -> bool:
     """Whether what we want is not there, or something is still ours that we no longer want."""
     paths = dict(leaves(wanted))

@@ -1,13 +1,12 @@
 """How the agent of a node is to measure it."""
 
-from typing import Any, Final
+from typing import Any
 
 from api import resources
 from domain import field_ownership
+from domain.cluster_settings import shorthand
 from manager.cluster_settings import strategy
 from manager.reconcile import actions, node_objects
-
-_INTERVAL: Final[field_ownership.Path] = ("metricCollectPolicy", "reportIntervalSeconds")
 
 
 def render(rules: strategy.Strategy | None) -> dict[str, Any]:
@@ -36,8 +35,7 @@ def planned(
     """
     if there is None:
         return node_objects.planned(resources.NODE_METRICS, name, None, render(rules))
-    interval = there.spec.get("collectionIntervalSeconds")
-    stated = frozenset() if interval is None else frozenset({_INTERVAL})
+    stated = shorthand.in_node_metric(there.spec)
     wanted = _set_by_us(there) if doubtful else render(rules)
     made = node_objects.planned(resources.NODE_METRICS, name, there, wanted, stated)
     if not doubtful:

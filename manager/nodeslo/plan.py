@@ -1,18 +1,16 @@
 """What the agent of a node is to enforce."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from api import names, resources
-from api.koordinator.settings import slo
-from api.wire import base, quantity
-from domain import field_ownership
+from api.wire import quantity
+from domain.cluster_settings import shorthand
 from manager.cluster_settings import strategy
 from manager.reconcile import actions, node_objects
 
 UNREADABLE: Final = "AnnotationUnreadable"
-_SHORTHAND: Final = "resourceThresholdStrategy"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -59,7 +57,7 @@ def planned(
 ) -> actions.Plan:
     """Plan the NodeSLO of an existing node."""
     rendered = render(parts, annotations)
-    said = stated(there.spec) if there is not None else frozenset[field_ownership.Path]()
+    said = shorthand.in_node_slo(there.spec if there is not None else {})
     wanted = rendered.spec if there is None else _kept(parts, rendered.spec, there.spec)
     made = node_objects.planned(resources.NODE_SLOS, name, there, wanted, said)
     if not rendered.problem:
@@ -80,32 +78,3 @@ def _kept(
         return rendered
     wanted = {name: part for name, part in rendered.items() if name not in parts.unread}
     return wanted | {name: present[name] for name in parts.unread if name in present}
-
-
-def stated(spec: Mapping[str, Any]) -> frozenset[field_ownership.Path]:
-    """Return the paths that a person has set in shorthand and that we must not contradict."""
-    short = dict(_shorthand(spec))
-    if not short:
-        return frozenset()
-    try:
-        folded = slo.read_node_slo({"spec": short}).spec.wire()
-    except base.ReadError:
-        return frozenset()  # What cannot be parsed says nothing.
-    folded.pop(_SHORTHAND, None)
-    return frozenset(
-        path
-        for path, value in field_ownership.leaves(folded)
-        if value != {} and slo.BLOCK_IO_SHORTHAND not in path
-    )
-
-
-def _shorthand(spec: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    if spec.get(_SHORTHAND):
-        yield _SHORTHAND, spec[_SHORTHAND]
-    classes = {
-        name: {slo.BLOCK_IO_SHORTHAND: settings[slo.BLOCK_IO_SHORTHAND]}
-        for name, settings in (spec.get("resourceQOSStrategy") or {}).items()
-        if isinstance(settings, Mapping) and slo.BLOCK_IO_SHORTHAND in settings
-    }
-    if classes:
-        yield "resourceQOSStrategy", classes

@@ -84,6 +84,21 @@ def test_leaves_out_what_is_foreign(foreign, expected) -> None:
     assert field_ownership.without(wanted, frozenset(foreign)) == expected
 
 
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        (("a", "b"), {"a": {"c": 2}, "d": 3}),
+        (("a",), {"d": 3}),
+        (("a", "x", "y"), {"a": {"b": 1, "c": 2}, "d": 3}),
+        (("d", "x"), {"a": {"b": 1, "c": 2}, "d": 3}),
+    ],
+)
+def test_a_path_is_removed_from_a_copy(path, expected) -> None:
+    value = {"a": {"b": 1, "c": 2}, "d": 3}
+    assert field_ownership.removed(value, path) == expected
+    assert value == {"a": {"b": 1, "c": 2}, "d": 3}
+
+
 def test_differs() -> None:
     there = {"a": {"b": 1, "c": 2}}
     assert not field_ownership.differs({"a": {"b": 1}}, there, frozenset())

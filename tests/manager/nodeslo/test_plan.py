@@ -130,21 +130,6 @@ def test_thresholds_in_shorthand_are_not_contradicted() -> None:
     }
 
 
-def test_unreadable_shorthand_says_nothing() -> None:
-    assert node_slo.stated({"resourceThresholdStrategy": {"enable": "yes"}}) == frozenset()
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [
-        {"resourceThresholdStrategy": {"enable": None, "thresholds": {}}},
-        {"resourceQOSStrategy": {"beClass": {"blkIOQOS": {"enable": None}}}},
-    ],
-)
-def test_empty_shorthand_says_nothing(spec) -> None:
-    assert node_slo.stated(spec) == frozenset()
-
-
 def test_fields_of_the_status_belong_to_nobody_here() -> None:
     there = present(SPEC, managed("koord-agent", {"f:cpuBurstStrategy": {}}, subresource="status"))
     assert there.foreign == frozenset()

@@ -1,14 +1,14 @@
 """Check NodeSLOs and NodeMetrics: values out of range, and settings that contradict each other."""
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from api.koordinator.metrics import nodemetric
 from api.koordinator.settings import configuration, slo
 from api.wire import base
 from domain import field_ownership
-from domain.cluster_settings import conflicts, value_limits
+from domain.cluster_settings import conflicts, shorthand, value_limits
 from webhook import review
 
 _THRESHOLDS: Final = "resourceUsedThresholdWithBE"
@@ -18,14 +18,27 @@ _HOSTS: Final = "hostApplications"
 
 def check(asked: review.Review, _picture: review.Picture) -> review.Findings:
     """Look at values and their limits, and at bounds that belong together."""
-    read = slo.review_node_slo(asked.object)
+    read = slo.review_node_slo(_settled(asked.object, shorthand.in_node_slo))
     warnings = (*read.warnings, *conflicts.of(read.value.spec))
     return review.Findings(tuple(_faults(asked.object)), warnings)
 
 
 def check_metric(asked: review.Review, _picture: review.Picture) -> review.Findings:
     """Report where the two shapes of a NodeMetric disagree."""
-    return review.Findings((), nodemetric.review_node_metric(asked.object).warnings)
+    settled = _settled(asked.object, shorthand.in_node_metric)
+    return review.Findings((), nodemetric.review_node_metric(settled).warnings)
+
+
+def _settled(
+    body: review.Pod, stated: Callable[[Mapping[str, Any]], frozenset[field_ownership.Path]]
+) -> review.Pod:
+    """Return an object as it will be once the manager has given up what the shorthand sets.
+
+    A warning that the manager's value is used would be wrong a moment later.
+    """
+    spec = review.section(body, "spec")
+    managed = review.section(body, "metadata").get("managedFields")
+    return {**body, "spec": shorthand.without_withdrawn(spec, managed, stated(spec))}
 
 
 def _faults(body: review.Pod) -> Iterator[str]:

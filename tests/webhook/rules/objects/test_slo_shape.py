@@ -23,10 +23,14 @@ def entry(manager, spec, **more):
     return {"manager": manager, "operation": "Apply", "fieldsV1": {"f:spec": spec}, **more}
 
 
-def faults(body, old=None):
+def decided(body, old=None, kind=KIND):
     operation = "CREATE" if old is None else "UPDATE"
-    asked = review.Review(operation, "", body, old, resource=(KIND.group, KIND.plural))
-    refusal = kinds.validate(asked, PICTURE).refusal
+    asked = review.Review(operation, "", body, old, resource=(kind.group, kind.plural))
+    return kinds.validate(asked, PICTURE)
+
+
+def faults(body, old=None):
+    refusal = decided(body, old).refusal
     return refusal.reasons if refusal is not None else ()
 
 
@@ -126,3 +130,52 @@ def test_what_was_out_of_range_before_holds_up_no_update():
     wrong = {"cpuEvictTimeWindowSeconds": -1}
     after = node_slo({THRESHOLDS: {**wrong, "enable": True}})
     assert faults(after, old=node_slo({THRESHOLDS: wrong})) == ()
+
+
+MANAGED = entry(
+    "koord-manager",
+    {
+        f"f:{THRESHOLDS}": {
+            "f:cpuSuppressThresholdPercent": {},
+            "f:cpuEvictThresholdPercent": {},
+            "f:cpuEvictLowerPercent": {},
+        }
+    },
+)
+
+
+def test_a_value_that_the_manager_will_withdraw_contradicts_no_shorthand():
+    spec = {
+        THRESHOLDS: {"cpuSuppressThresholdPercent": 65},
+        "resourceThresholdStrategy": {"thresholds": {"cpu-suppress-percent": 40}},
+    }
+    kubectl = entry("kubectl", {"f:resourceThresholdStrategy": {}})
+    assert decided(node_slo(spec, MANAGED, kubectl)).warnings == ()
+    (warning,) = decided(node_slo(spec, kubectl)).warnings
+    assert "cpu-suppress-percent: 40 differs" in warning
+    person = entry("kubectl", {f"f:{THRESHOLDS}": {"f:cpuSuppressThresholdPercent": {}}})
+    assert decided(node_slo(spec, MANAGED, person)).warnings == (warning,)
+
+
+def test_contradictions_are_those_of_the_values_that_will_be_used():
+    spec = {
+        THRESHOLDS: {"cpuEvictThresholdPercent": 90, "cpuEvictLowerPercent": 80},
+        "resourceThresholdStrategy": {"thresholds": {"cpu-evict-threshold-percent": 70}},
+    }
+    (warning,) = decided(node_slo(spec, MANAGED)).warnings
+    assert "cpuEvictLowerPercent: 80 is not below cpuEvictThresholdPercent" in warning
+
+
+def test_an_interval_that_the_manager_will_withdraw_contradicts_no_shorthand():
+    kind = resources.NODE_METRICS
+    policy = {"f:metricCollectPolicy": {"f:reportIntervalSeconds": {}}}
+    body = {
+        "metadata": {"name": "n1", "managedFields": [entry("koord-manager", policy)]},
+        "spec": {
+            "collectionIntervalSeconds": 15,
+            "metricCollectPolicy": {"reportIntervalSeconds": 60},
+        },
+    }
+    assert decided(body, kind=kind).warnings == ()
+    del body["metadata"]["managedFields"]
+    assert decided(body, kind=kind).warnings
