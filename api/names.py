@@ -44,6 +44,8 @@ LABEL_DEVICE_COUNTS: Final = {
     "rdma": "koord.sh/rdma-count",
     "fpga": "koord.sh/fpga-count",
 }
+ANNOTATION_DEVICES_OFFERED: Final = "koord.sh/devices-offered"
+"""Of a Node whose devices the manager offers, so that it takes off nothing that others offer."""
 LABEL_DEVICES_TIMESTAMP: Final = "koord.sh/devices-timestamp"
 ANNOTATION_WITHDRAWN: Final = "koord.sh/withdrawn"
 ANNOTATION_ADMISSION: Final = "koord.sh/admission"

@@ -43,8 +43,8 @@ from process.runtime import metrics, supervise
 
 SLICES: Final = features.Gate(
     "EnableSyncGPUSharedResource",
-    default=False,
-    stage=features.Stage.ALPHA,
+    default=True,
+    stage=features.Stage.BETA,
     description="Nodes offer slices of their GPUs, 100 for each healthy one.",
 )
 GATES: Final[tuple[features.Gate, ...]] = (SLICES, profiling.GATE)

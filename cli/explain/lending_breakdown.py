@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from api import names
 from api.kubernetes import core
 from domain.devices.requests import accelerators
 from kube.informers import store
@@ -29,7 +30,7 @@ def explained(
     clock: clocks.Clock,
 ) -> dict[str, Any]:
     """Return the document that a manager would answer, as far as these objects say."""
-    seen = projections.node(msgspec.convert(node, core.Node))
+    seen = _without_devices(projections.node(msgspec.convert(node, core.Node)))
     nodes, measured = store.Store[projections.Node](), store.Store[projections.Metric]()
     placed = store.Store[projections.Pod]()
     nodes.put(store.Meta(seen.name, seen.uid, 0), seen)
@@ -50,3 +51,9 @@ def explained(
     observer = node_resource.Observer(stores, lambda: read, clock)
     found = plans.breakdown(observer.seen(read, seen))
     return dict(breakdown.document(found))
+
+
+def _without_devices(node: projections.Node) -> projections.Node:
+    """Return a node of which nothing is said about devices, as its Device is not read here."""
+    others = {k: v for k, v in node.annotations.items() if k != names.ANNOTATION_DEVICES_OFFERED}
+    return msgspec.structs.replace(node, annotations=others)

@@ -30,6 +30,7 @@ ANNOTATIONS: Final = (
     names.ANNOTATION_AMPLIFICATION,
     names.ANNOTATION_THIRD_PARTY,
     names.ANNOTATION_ORIGIN_ALLOCATABLE,
+    names.ANNOTATION_DEVICES_OFFERED,
 )
 _KEEPS_AWAY: Final = frozenset({"NoSchedule", "NoExecute"})
 _LENDS_NOTHING: Final = '{"enable":false}'

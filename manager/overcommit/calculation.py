@@ -40,7 +40,8 @@ class Seen:
     amplification: strategy.Amplification | None = _NONE
     processors: node_payloads.CpuBasicInfo | None = None
     """What the agent says that the node's processors are."""
-    devices: accelerators.Inventory = accelerators.NOTHING
+    devices: accelerators.Inventory | None = None
+    """None for a node without a Device."""
     slices: bool = False
     """Whether slices of GPUs are offered."""
 

@@ -4,7 +4,6 @@ import dataclasses
 from collections.abc import Callable, Iterable
 
 from api import resources
-from domain.devices.requests import accelerators
 from kube.controllers import controller
 from kube.informers import store
 from manager.cluster_settings import effective
@@ -79,7 +78,7 @@ class Observer:
             normalization=settings.normalization(node.labels),
             amplification=settings.amplification(node.labels),
             processors=None if topology is None else topology.processors,
-            devices=self.stores.devices.get(node.name) or accelerators.NOTHING,
+            devices=self.stores.devices.get(node.name),
             slices=self.stores.slices,
         )
 

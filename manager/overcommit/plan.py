@@ -20,6 +20,7 @@ STOPPED: Final = "LendingStopped"
 UNREADABLE: Final = "AnnotationUnreadable"
 NOT_NORMALIZED: Final = "NotNormalized"
 NOT_AMPLIFIED: Final = "NotAmplified"
+_OFFERED: Final = "true"
 _DEVICES: Final = frozenset({*accelerators.RESOURCES, *network.RESOURCES})
 _LENT: Final = (*names.BATCH_RESOURCES, *names.MID_RESOURCES)
 
@@ -106,8 +107,8 @@ def _work(seen: Seen) -> _Work:
     said = f"lends nothing: {why}" if why else calculation.sentence(items)
     wanted = node_status.Wanted(
         _amounts(seen, items),
-        _annotations(seen, batch, ratio, factors),
-        seen.devices.labels if seen.enabled else {},
+        _annotations(seen, batch, ratio, factors) | _device_mark(seen),
+        {} if seen.devices is None else seen.devices.labels,
     )
     found = dataclasses.replace(
         _begun(seen, state, why, said),
@@ -166,12 +167,26 @@ def _offered(
 def _amounts(seen: Seen, items: tuple[breakdowns.Resource, ...]) -> dict[str, int | None]:
     amounts: dict[str, int | None] = dict.fromkeys(_LENT)
     amounts |= {item.resource: item.offered for item in items}
+    amounts |= _devices(seen)
     if seen.enabled:
-        # Devices are counted whether the agent's figures are fresh or not.
-        published = seen.node.published[1]
-        amounts |= accelerators.offered(seen.devices, published, shared=seen.slices)
         amounts |= network.offered(seen.node.annotations)
     return amounts
+
+
+def _devices(seen: Seen) -> dict[str, int | None]:
+    """Return what the Device of a node says, whether cpu and memory are lent or not."""
+    if seen.devices is not None:
+        return accelerators.offered(seen.devices, seen.node.published[1], shared=seen.slices)
+    if names.ANNOTATION_DEVICES_OFFERED in seen.node.annotations:
+        return dict.fromkeys(accelerators.RESOURCES)
+    # A device plug-in of the kubelet may offer the same names: it would write them again and again.
+    return {}
+
+
+def _device_mark(seen: Seen) -> dict[str, str | None]:
+    """Return the annotation that outlives the Device and this process."""
+    offers = any(amount is not None for amount in _devices(seen).values())
+    return {names.ANNOTATION_DEVICES_OFFERED: _OFFERED if offers else None}
 
 
 def _annotations(

@@ -149,7 +149,7 @@ class Sweep:
         for at in self._with_devices(nodes):
             devices[at] = True
         rules = columns.rules([rules for rules, *_ in readers.distinct], index)
-        return _Given(rules, enabled), marks | (devices & enabled), ratios[group]
+        return _Given(rules, enabled), marks | devices, ratios[group]
 
     def _told(self, readers: "_Readers", node: projections.Node, number: int) -> tuple[float, bool]:
         """Return how much faster a node is, and whether it has to be told something about that."""

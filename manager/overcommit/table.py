@@ -18,6 +18,7 @@ from manager.model import projections
 from manager.overcommit import columns, demand, inventory, node_status
 
 _DEVICES: Final = (*accelerators.RESOURCES, *network.RESOURCES)
+_MARKS: Final = {names.ANNOTATION_NETWORK_BANDWIDTH, names.ANNOTATION_DEVICES_OFFERED}
 LENT: Final = (*names.BATCH_RESOURCES, *names.MID_RESOURCES)
 _FIRST: Final = 64
 _MOST_ZONES: Final = 62
@@ -326,7 +327,7 @@ class NodeTable:
     def _keys(self, node: projections.Node, there: inventory.Topology | None) -> tuple[int, ...]:
         own = names.ANNOTATION_COLOCATION_STRATEGY in node.annotations
         own = own or not effective.LABELS.keys().isdisjoint(node.labels)
-        devices = names.ANNOTATION_NETWORK_BANDWIDTH in node.annotations or any(
+        devices = not _MARKS.isdisjoint(node.annotations) or any(
             name in part for part in node.published for name in _DEVICES
         )
         processors = None if there is None else there.processors

@@ -43,10 +43,7 @@ class Company(worlds.World):
     """The system with a descheduler, and hands that create what teams create."""
 
     def _manager(self, access):
-        gates = {"EnableSyncGPUSharedResource": True}
-        chosen = manager_settings.Settings.model_validate(
-            {"health": worlds.local(), "feature_gates": gates}
-        )
+        chosen = manager_settings.Settings.model_validate({"health": worlds.local()})
         return managers.running(chosen, access=access, clock=self.clock)
 
     async def assemble(self):

@@ -7,7 +7,7 @@ from typing import Final
 from api import names
 from cli.doctor.checkup import facts, findings
 from cli.doctor.checkup.findings import Severity, Trap
-from domain.devices.requests import accelerators
+from domain.devices.requests import accelerators, network
 
 KOORDINATOR = Trap(
     "neighbour.koordinator", Severity.ERROR,
@@ -114,7 +114,13 @@ def _writers(nodes: Sequence[facts.Raw]) -> Iterator[findings.Finding]:
 WRITERS: Final = frozenset({"koord-manager", "kubelet"})
 """We, and the kubelet, which on a restart sets what it does not know to zero."""
 LENT: Final = frozenset(
-    f"f:{name}" for name in (*names.BATCH_RESOURCES, *names.MID_RESOURCES, *accelerators.RESOURCES)
+    f"f:{name}"
+    for name in (
+        *names.BATCH_RESOURCES,
+        *names.MID_RESOURCES,
+        *accelerators.RESOURCES,
+        *network.RESOURCES,
+    )
 )
 
 

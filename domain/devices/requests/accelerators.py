@@ -1,5 +1,6 @@
 """What a node offers of its accelerators and adapters: the sum over the healthy ones."""
 
+import collections
 import dataclasses
 from collections.abc import Mapping
 from typing import Final
@@ -19,7 +20,9 @@ GPU_RESOURCES: Final = (
     names.NPU_CPU,
     names.NPU_DVPP,
 )
-RESOURCES: Final = (*GPU_RESOURCES, names.RDMA)
+ADAPTERS: Final = {devices.RDMA: names.RDMA, devices.FPGA: names.FPGA}
+"""Types of devices of which every healthy one counts as much as every other, and their names."""
+RESOURCES: Final = (*GPU_RESOURCES, *ADAPTERS.values())
 """Everything that is summed up on nodes."""
 LABELS: Final = (names.LABEL_GPU_VENDOR, names.LABEL_GPU_MODEL, names.LABEL_GPU_DRIVER)
 """What nodes say about their GPUs, too."""
@@ -34,7 +37,8 @@ class Inventory:
 
     gpus: Mapping[str, int] | None = None
     """Amounts by resource; None without a healthy GPU."""
-    rdma: int | None = None
+    adapters: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    """Amounts by resource; without those of which no adapter is healthy."""
     labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
@@ -45,7 +49,7 @@ def inventory(device: devices.Device) -> Inventory:
     """Sum up the healthy devices of a node."""
     healthy = [item for item in device.spec.devices if item.health]
     gpus = [item for item in healthy if item.type == devices.GPU]
-    adapters = sum(item.type == devices.RDMA for item in healthy)
+    adapters = collections.Counter(ADAPTERS[item.type] for item in healthy if item.type in ADAPTERS)
     marks: dict[str, str] = {}
     # What the object says as a whole counts more than what it says about single devices.
     for labels in (device.metadata.labels, *(gpu.labels for gpu in gpus)):
@@ -54,7 +58,7 @@ def inventory(device: devices.Device) -> Inventory:
                 marks.setdefault(key, labels[key])
     return Inventory(
         gpus=_gpus(gpus, marks.get(names.LABEL_GPU_VENDOR, "")) if gpus else None,
-        rdma=adapters * _WHOLE if adapters else None,
+        adapters={name: count * _WHOLE for name, count in adapters.items()},
         labels=marks,
     )
 
@@ -76,7 +80,7 @@ def offered(
 
     What healthy devices say nothing about stays as it is on the node; ``shared`` offers slices.
     """
-    wanted: dict[str, int | None] = {names.RDMA: found.rdma}
+    wanted = {name: found.adapters.get(name) for name in ADAPTERS.values()}
     if found.gpus is None:
         return {**dict.fromkeys(GPU_RESOURCES), **wanted}
     for name in GPU_RESOURCES:

@@ -125,7 +125,8 @@ async def test_the_object_follows_and_says_nothing_while_nothing_changes(world):
     world.tree.add_adapter("0000:d8:00.0", "mlx5_0")
     await world.step()
     offered = inventory.read_devices(world.stored())
-    assert (offered.gpus["koordinator.sh/gpu-core"], offered.rdma) == (200, 100)
+    assert offered.gpus["koordinator.sh/gpu-core"] == 200
+    assert offered.adapters == {"koordinator.sh/rdma": 100}
     assert offered.labels["node.koordinator.sh/gpu-model"] == "A100-SXM4-80GB"
     world.driver.events.append(device_inventory.Event(79, "GPU-1"))
     await world.step()

@@ -1,13 +1,17 @@
 """The story of a node: each term of the formula, what is taken, and how busy it is."""
 
+import json
+
 import msgspec
 import pytest
 
 from api import names
 from api.kubernetes import core
 from api.wire import durations
-from cli.explain import node_story, stories
+from cli.explain import lending_breakdown, node_story, stories
 from cli.explain.pod import batch_capacity
+from domain.devices.requests import accelerators
+from process.runtime import clock as clocks
 from tests import builders
 
 NOW = 1782907200.0
@@ -153,3 +157,17 @@ def test_without_any_source_the_node_itself_speaks():
     node = msgspec.convert(raw, core.Node)
     found = node_story.told(node_story.Facts("n1", NOW, node))
     assert found.verdict == "Node n1 publishes 9 cores for batch work."
+
+
+@pytest.mark.parametrize("enable", [True, False])
+def test_devices_are_not_called_gone_where_no_manager_can_be_asked(enable):
+    offered = {"cpu": "8", "memory": "16Gi", names.FPGA: "100"}
+    node = {
+        "metadata": {"name": "a", "annotations": {names.ANNOTATION_DEVICES_OFFERED: "true"}},
+        "status": {"capacity": offered, "allocatable": offered},
+    }
+    settings = {"colocation-config": json.dumps({"enable": enable})}
+    clock = clocks.ManualClock(0.0)
+    told = lending_breakdown.explained(node, (), None, settings, clock)
+    assert told["devices"].keys().isdisjoint(accelerators.RESOURCES)
+    assert not any(names.FPGA in text for text in told["written"]["news"])

@@ -28,6 +28,10 @@ def rdma(*, health: bool = True) -> dict[str, Any]:
     return {"type": "rdma", "health": health, "resources": {names.RDMA: "100"}}
 
 
+def fpga(*, health: bool = True) -> dict[str, Any]:
+    return {"type": "fpga", "health": health, "resources": {names.FPGA: "100"}}
+
+
 def found(*items: dict[str, Any], **labels: str) -> accelerators.Inventory:
     marks = {f"node.koordinator.sh/gpu-{key}": value for key, value in labels.items()}
     raw = {"metadata": {"name": "n1", "labels": marks}, "spec": {"devices": list(items)}}
@@ -35,8 +39,9 @@ def found(*items: dict[str, Any], **labels: str) -> accelerators.Inventory:
 
 
 def test_only_healthy_devices_count() -> None:
-    inventory = found(gpu(), gpu(), gpu(health=False), rdma(), rdma(health=False))
-    assert inventory.rdma == 100
+    sick = (gpu(health=False), rdma(health=False), fpga(health=False))
+    inventory = found(gpu(), gpu(), rdma(), fpga(), fpga(), *sick)
+    assert inventory.adapters == {names.RDMA: 100, names.FPGA: 200}
     assert inventory.gpus == {
         names.GPU: 200,
         names.GPU_CORE: 200,
@@ -47,7 +52,8 @@ def test_only_healthy_devices_count() -> None:
 
 
 def test_no_healthy_device_is_none() -> None:
-    assert found(gpu(health=False), rdma(health=False)) == accelerators.NOTHING
+    sick = (gpu(health=False), rdma(health=False), fpga(health=False))
+    assert found(*sick) == accelerators.NOTHING
 
 
 def test_devices_written_in_short_count_too() -> None:
@@ -56,7 +62,7 @@ def test_devices_written_in_short_count_too() -> None:
     assert inventory.gpus is not None
     assert inventory.gpus[names.GPU] == 200
     assert inventory.gpus[names.GPU_MEMORY] == 80 * GIB
-    assert inventory.rdma == 100
+    assert inventory.adapters == {names.RDMA: 100, names.FPGA: 100}
     assert inventory.labels == {names.LABEL_GPU_MODEL: "nvidia-a100"}
 
 
@@ -93,6 +99,7 @@ def test_what_devices_do_not_name_stays_as_it_is() -> None:
         names.GPU_MEMORY: 80 * GIB,
         names.NPU_CORE: 7,
         names.RDMA: None,
+        names.FPGA: None,
     }
 
 

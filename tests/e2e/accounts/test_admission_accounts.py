@@ -224,9 +224,13 @@ async def test_an_agent_notes_its_strategies_on_its_node(installed):
 # --- what nodes lend ----------------------------------------------------------------------------
 
 LENT = {names.BATCH_CPU: "1000", names.MID_MEMORY: "1Gi", names.GPU_CORE: "100"}
+LENT |= {names.FPGA: "100", names.NETWORK_BANDWIDTH: "1G"}
 PUBLISHED = {
     "metadata": {
-        "annotations": {names.ANNOTATION_ORIGIN_ALLOCATABLE: "{}"},
+        "annotations": {
+            names.ANNOTATION_ORIGIN_ALLOCATABLE: "{}",
+            names.ANNOTATION_DEVICES_OFFERED: "true",
+        },
         "labels": {names.LABEL_GPU_MODEL: "a"},
     },
     "status": {"capacity": LENT, "allocatable": LENT},

@@ -2,8 +2,11 @@
 
 import json
 
+import pytest
+
 from api import names, resources
 from api.wire import durations, quantity
+from domain.devices.requests import accelerators
 
 ON = {"enable": True}
 ZONE = {"type": "Node", "resources": [
@@ -13,6 +16,8 @@ ZONE = {"type": "Node", "resources": [
 GPU = {"type": "gpu", "health": True, "resources": {
     names.GPU_CORE: "100", names.GPU_MEMORY_RATIO: "100", names.GPU_MEMORY: "80Gi",
 }}  # fmt: skip
+RDMA = {"type": "rdma", "health": True, "resources": {names.RDMA: "100"}}
+FPGA = {"type": "fpga", "health": True, "resources": {names.FPGA: "100"}}
 
 
 def offers(world, resource: str) -> int | None:
@@ -52,29 +57,104 @@ def zones(world) -> list[dict[str, str]]:
     return [{item["name"]: item["allocatable"] for item in zone["resources"]} for zone in found]
 
 
-async def test_devices_are_offered_and_taken_off(world) -> None:
-    await world.node("n1")
-    await world.configure(colocation_config=ON)
+async def offered_all(world) -> None:
+    """Wait until the node offers one healthy device of each kind, and its labels say so."""
+    await world.until(lambda: offers(world, names.GPU_SHARED) == 100)
+    for name in (names.GPU, names.GPU_CORE, names.GPU_MEMORY_RATIO, names.RDMA, names.FPGA):
+        assert offers(world, name) == 100, name
+    assert offers(world, names.GPU_MEMORY) == 80 << 30
+    node = world.stored(resources.NODES, "n1")
+    assert node["metadata"]["labels"][names.LABEL_GPU_MODEL] == "a100"
+
+
+def offered_none(world) -> bool:
+    return all(offers(world, name) is None for name in accelerators.RESOURCES)
+
+
+A100 = {names.LABEL_GPU_MODEL: "a100"}
+EACH = (GPU, RDMA, FPGA)
+SETTINGS = {
+    "no settings at all": None,
+    "off": {"enable": False},
+    "off for this node": {"enable": True, "nodeConfigs": [
+        {"name": "mine", "nodeSelector": {"matchLabels": {"pool": "mine"}}, "enable": False},
+    ]},
+    "on": ON,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("colocation", SETTINGS.values(), ids=SETTINGS)
+async def test_devices_follow_their_object_whether_cpus_are_lent_or_not(world, colocation) -> None:
+    await world.node("n1", labels={"pool": "mine"})
+    if colocation is not None:
+        await world.configure(colocation_config=colocation)
     async with world.manager():
-        assert offers(world, names.GPU) is None
-        await machine(world, GPU, GPU, labels={names.LABEL_GPU_MODEL: "a100"})
-        await world.until(lambda: offers(world, names.GPU) == 200)
-        assert offers(world, names.GPU_MEMORY) == 160 << 30
-        assert offers(world, names.GPU_SHARED) is None
-        labels = world.stored(resources.NODES, "n1")["metadata"]["labels"]
-        assert labels[names.LABEL_GPU_MODEL] == "a100"
-        broken = {"spec": {"devices": [GPU, {**GPU, "health": False}]}}
+        assert offered_none(world)
+        await machine(world, *EACH, {**GPU, "health": False}, labels=A100)
+        await offered_all(world)
+        broken = {"spec": {"devices": [GPU, {**RDMA, "health": False}, FPGA, GPU]}}
         await world.admin.patch(resources.DEVICES, "n1", broken)
-        await world.until(lambda: offers(world, names.GPU) == 100)
+        await world.until(lambda: offers(world, names.GPU) == 200)
+        assert (offers(world, names.RDMA), offers(world, names.FPGA)) == (None, 100)
         await world.admin.delete(resources.DEVICES, "n1")
-        await world.until(lambda: offers(world, names.GPU) is None)
-        assert offers(world, names.GPU_CORE) is None
+        await world.until(lambda: offered_none(world))
+        assert annotation(world, names.ANNOTATION_DEVICES_OFFERED) is None
+
+
+@pytest.mark.parametrize("colocation", [{"enable": False}, ON], ids=["off", "on"])
+async def test_devices_that_went_while_no_manager_ran_are_taken_off(world, colocation) -> None:
+    await world.node("n1")
+    await world.configure(colocation_config=colocation)
+    await machine(world, *EACH, labels=A100)
+    async with world.manager():
+        await offered_all(world)
+    await world.admin.delete(resources.DEVICES, "n1")
+    async with world.manager():
+        await world.until(lambda: offered_none(world))
+
+
+@pytest.mark.parametrize("colocation", [{"enable": False}, ON], ids=["off", "on"])
+async def test_what_others_offer_of_a_node_without_a_device_stays(world, colocation) -> None:
+    """A device plug-in of the kubelet writes it again and again."""
+    await world.node("n1")
+    amounts = {names.NPU_CORE: "100", names.FPGA: "100"}
+    theirs = {"status": {"capacity": amounts, "allocatable": amounts}}
+    await world.admin.patch(resources.NODES, "n1", theirs, subresource="status")
+    await world.configure(colocation_config=colocation)
+    async with world.manager():
+        await world.quiet()
+        assert (offers(world, names.NPU_CORE), offers(world, names.FPGA)) == (100, 100)
+
+
+async def test_what_an_earlier_version_offered_is_taken_off_too(world) -> None:
+    await world.node("n1")
+    await machine(world, RDMA)
+    amounts = {names.RDMA: "100"}
+    theirs = {"status": {"capacity": amounts, "allocatable": amounts}}
+    await world.admin.patch(resources.NODES, "n1", theirs, subresource="status")
+    async with world.manager():
+        await world.until(lambda: annotation(world, names.ANNOTATION_DEVICES_OFFERED) == "true")
+        await world.admin.delete(resources.DEVICES, "n1")
+        await world.until(lambda: offered_none(world))
+
+
+async def test_settings_that_were_never_readable_leave_devices_as_they_are(world) -> None:
+    await world.node("n1")
+    await machine(world, *EACH)
+    async with world.manager():
+        await world.until(lambda: offers(world, names.GPU) == 100)
+    await world.configure(colocation_config="{")
+    await world.admin.delete(resources.DEVICES, "n1")
+    async with world.manager():
+        await world.quiet()
+        assert offers(world, names.GPU) == 100
+        await world.configure(colocation_config={"enable": False})
+        await world.until(lambda: offered_none(world))
 
 
 async def test_one_of_many_devices_is_missed_at_once(world) -> None:
     await world.node("n1")
-    await world.configure(colocation_config=ON)
-    async with world.manager(feature_gates={"EnableSyncGPUSharedResource": True}):
+    async with world.manager():
         await machine(world, *(GPU for _ in range(16)))
         await world.until(lambda: offers(world, names.GPU_SHARED) == 1600)
         broken = [{**GPU, "health": bool(number)} for number in range(16)]
@@ -82,16 +162,12 @@ async def test_one_of_many_devices_is_missed_at_once(world) -> None:
         await world.until(lambda: offers(world, names.GPU_SHARED) == 1500)
 
 
-async def test_devices_stay_as_they_are_while_colocation_is_off(world) -> None:
+async def test_slices_can_be_switched_off(world) -> None:
     await world.node("n1")
-    await world.configure(colocation_config=ON)
-    async with world.manager():
-        await machine(world, GPU)
+    async with world.manager(feature_gates={"EnableSyncGPUSharedResource": False}):
+        await machine(world, *EACH)
         await world.until(lambda: offers(world, names.GPU) == 100)
-        await world.configure(colocation_config={"enable": False})
-        await world.admin.delete(resources.DEVICES, "n1")
-        await world.quiet()
-        assert offers(world, names.GPU) == 100
+        assert offers(world, names.GPU_SHARED) is None
 
 
 async def test_zones_follow_their_node(world) -> None:

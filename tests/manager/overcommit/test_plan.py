@@ -289,7 +289,9 @@ def test_one_word_about_every_part(node: projections.Node) -> None:
         seen(
             node,
             devices=accelerators.Inventory(
-                gpus={names.GPU_CORE: 100}, rdma=200, labels={names.LABEL_GPU_MODEL: "a100"}
+                gpus={names.GPU_CORE: 100},
+                adapters={names.RDMA: 200},
+                labels={names.LABEL_GPU_MODEL: "a100"},
             ),
             amplification=strategy.Amplification(enable=True, ratios={"cpu": 2.0}),
         )

@@ -205,11 +205,16 @@ def test_absurd_amounts_disturb_nobody_else(
     made.sweep.look(on, NOW, lambda _: None)
 
 
-def test_nodes_with_devices_are_looked_at_one_by_one() -> None:
-    made = filled([])
+@pytest.mark.parametrize("enable", [True, False])
+def test_nodes_with_devices_are_looked_at_one_by_one(enable: bool) -> None:
+    offering, marked = {names.FPGA: 100}, {names.ANNOTATION_DEVICES_OFFERED: "true"}
+    given_ = read(colocation_config={"enable": enable})
+    made = Cluster()
+    made.put(made.nodes, "n0", node("n0"))
+    made.put(made.nodes, "n1", node("n1"))
+    made.put(made.nodes, "n2", node("n2", published=(offering, offering), annotations=marked))
     made.put(made.devices, "n1", accelerators.Inventory(gpus={names.GPU_CORE: 100}))
-    on = read(colocation_config={"enable": True})
-    assert "n1" in made.sweep.look(on, NOW, lambda _: None).now
+    assert {"n1", "n2"} <= {*made.sweep.look(given_, NOW, lambda _: None).now}
 
 
 def test_nodes_with_bandwidth_are_looked_at_one_by_one() -> None:

@@ -16,6 +16,7 @@ from api import names
 from api.koordinator.metadata import protected_metadata
 from descheduler.migration.plan import reservation_template
 from domain.devices.requests import accelerators
+from manager.model import projections
 from manager.reservations import priorities, stand_in
 from tests.e2e import binaries
 from webhook import registry
@@ -147,11 +148,12 @@ def policies():
             "prefix": priorities.PREFIX,
         },
         "nodes": {
-            "resources": [*names.BATCH_RESOURCES, *names.MID_RESOURCES, *accelerators.RESOURCES],
+            "resources": [*projections.MANAGED],
             "annotations": [
                 names.ANNOTATION_ORIGIN_ALLOCATABLE,
                 names.ANNOTATION_CPU_NORMALIZATION,
                 names.ANNOTATION_AMPLIFICATION,
+                names.ANNOTATION_DEVICES_OFFERED,
             ],
             "labels": [*accelerators.LABELS],
         },

@@ -28,11 +28,11 @@ class Machines(device_floor.Floor):
 
 
 @contextlib.asynccontextmanager
-async def managing(plane, namespace):
-    """Run a manager that keeps nothing but the status of Devices."""
+async def managing(plane, namespace, *controllers):
+    """Run a manager that keeps the status of Devices, and what these controllers keep."""
     chosen = manager_settings.Settings(
         config_namespace=namespace,
-        controllers=("devicestatus",),
+        controllers=("devicestatus", *controllers),
         leader_election=manager_settings.LeaderElectionSettings(enabled=False),
         health=manager_settings.HealthSettings(host="127.0.0.1", port=0),
     )

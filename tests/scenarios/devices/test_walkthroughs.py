@@ -10,9 +10,11 @@ from api import names, resources
 from tests.planes import raw
 from tests.planes.devices import device_recount
 from tests.planes.devices.device_recount import annotation, cpuset, minors
+from tests.scenarios.devices import conftest
 
 EXAMPLE = pathlib.Path(__file__).parents[2] / "manifests" / "000-device-node-001.yaml"
 NODE = "node-001"
+PATIENCE = 60.0
 OFFERED = {
     **dict.fromkeys((names.GPU, names.GPU_CORE, names.GPU_MEMORY_RATIO), "200"),
     **dict.fromkeys((names.RDMA, names.FPGA), "100"),
@@ -21,13 +23,31 @@ OFFERED = {
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def example(machines):
-    """The node of the example and its Device, as it is written."""
+async def example(unmanaged):
+    """The Device of the example as it is written; the node that it is for is created by tests."""
     (document,) = yaml.safe_load_all(EXAMPLE.read_text())
-    await machines.here.node("", name=NODE, more=OFFERED)
-    await machines.api.post(resources.DEVICES.path(), document)
+    await unmanaged.api.post(resources.DEVICES.path(), document)
     yield document
-    await machines.api.delete(resources.DEVICES.path(name=NODE))
+    await unmanaged.api.delete(resources.DEVICES.path(name=NODE))
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def managed(unmanaged, plane):
+    """Nodes offer what the manager sums up of their devices."""
+    async with conftest.managing(plane, unmanaged.here.namespace, "noderesource"):
+        yield unmanaged
+
+
+async def offered(machines, amounts):
+    """Wait until the node of the example offers these devices, and no others."""
+
+    def there(node):
+        found = node["status"]["allocatable"]
+        return amounts == {
+            name: found[name] for name in (*OFFERED, names.GPU_SHARED) if name in found
+        }
+
+    await machines.api.wait_until(resources.NODES.path(name=NODE), there, PATIENCE)
 
 
 async def shown(machines, healthy):
@@ -47,7 +67,10 @@ def held(pod, kind="gpu"):
     return one["id"], one["resources"][name]
 
 
-async def test_devices_of_the_example_are_shared_up_to_the_whole(machines, example):
+async def test_devices_of_the_example_are_shared_up_to_the_whole(managed, example):
+    machines = managed
+    await machines.here.node("", name=NODE)
+    await offered(machines, {**OFFERED, names.GPU_SHARED: "200"})
     await shown(machines, healthy=4)
     await machines.share("ml-training-1", 50)
     assert held(await machines.placed("ml-training-1")) == ("gpu-uuid-001", "50")
@@ -71,13 +94,37 @@ async def test_devices_of_the_example_are_shared_up_to_the_whole(machines, examp
     assert page["overused"] == page["withoutRecord"] == []
 
 
-async def test_unhealthy_devices_of_the_example_are_not_given(machines, example):
+async def sickened(machines, example):
+    """Report all devices as unhealthy but one GPU."""
     sick = copy.deepcopy(example)
     for one in sick["spec"]["devices"]:
         one["health"] = one["uuid"] == "gpu-uuid-002"
     patch = {"spec": sick["spec"]}
     await machines.api.patch(resources.DEVICES.path(name=NODE), patch)
     await shown(machines, healthy=1)
+
+
+async def test_unhealthy_devices_of_the_example_are_not_offered(managed, example):
+    machines = managed
+    await machines.here.node("", name=NODE)
+    await sickened(machines, example)
+    (gpu,) = (one for one in example["spec"]["devices"] if one["uuid"] == "gpu-uuid-002")
+    left = dict.fromkeys((names.GPU, names.GPU_CORE, names.GPU_MEMORY_RATIO), "100")
+    memory = {names.GPU_MEMORY: gpu["totalMemory"], names.GPU_SHARED: "100"}
+    await offered(machines, {**left, **memory})
+    await machines.share("one", 50)
+    assert held(await machines.placed("one")) == ("gpu-uuid-002", "50")
+    await machines.share("two", 60)
+    await machines.here.refused("two", f"Insufficient {names.GPU}")
+    for kind, name in (("rdma", names.RDMA), ("fpga", names.FPGA)):
+        await machines.here.pod(kind, requests={"cpu": "100m", name: "1"})
+        await machines.here.refused(kind, f"Insufficient {name}")
+
+
+async def test_unhealthy_devices_that_a_node_still_offers_are_not_given(machines, example):
+    """For as long as no manager has taken them off."""
+    await machines.here.node("", name=NODE, more=OFFERED)
+    await sickened(machines, example)
     await machines.share("one", 50)
     assert held(await machines.placed("one")) == ("gpu-uuid-002", "50")
     await machines.share("two", 60)

@@ -13,8 +13,6 @@ from tests.planes.quota import teams as planes_teams
 SCHEDULERS = ("default-scheduler", "koord-scheduler")
 # Nodes without an agent: nobody waits for a report of their load.
 CONTROLLERS = ["*", "-nodemetric"]
-# Admission counts the GPUs that a pod shares, so nodes have to offer them.
-GATES = {"EnableSyncGPUSharedResource": True}
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -27,9 +25,7 @@ async def teams(plane, here, tmp_path):
         stack.push_async_callback(here.api.call, "DELETE", planes_teams.ARGUMENTS)
         stack.push_async_callback(planes_teams.unregistered, here)
         system = await stack.enter_async_context(
-            restarting.running(
-                access, tmp_path / "served", controllers=CONTROLLERS, feature_gates=GATES
-            )
+            restarting.running(access, tmp_path / "served", controllers=CONTROLLERS)
         )
         await plane.start_scheduler(
             system.extender.url, filter_timeout_seconds=30, scheduler_names=SCHEDULERS

@@ -32,7 +32,7 @@ def lent(pod: review.Pod) -> Mapping[str, str] | None:
 def rewrite(pod: review.Pod, defaulted: Defaulted | None = None) -> review.Pod | review.Refusal:
     """Move cpu and memory of every container to the band's own resources.
 
-    The overhead stays: an API server refuses a pod whose overhead is not what its RuntimeClass says.
+    The overhead stays: an API server refuses a pod whose overhead is not that of its RuntimeClass.
     When a pod comes again, `defaulted` tells what was added to containers since, only because they
     did not state it any more: that stays, as it would be added for ever.
     """

@@ -4,6 +4,7 @@ import pytest
 
 from api import names
 from cli.doctor.checkup import findings, neighbours
+from manager.model import projections
 from tests.planes.install import checkups
 
 
@@ -81,6 +82,10 @@ def test_owned_fields_are_read_from_both_parts_of_a_status():
     }
     node = {"metadata": {"managedFields": [entry, {"manager": "m"}]}}
     assert neighbours.lent_fields(node) == {"m": {names.BATCH_CPU, names.MID_CPU}}
+
+
+def test_everything_that_the_manager_writes_of_nodes_is_looked_at():
+    assert {f"f:{name}" for name in projections.MANAGED} == neighbours.LENT
 
 
 def test_many_nodes_are_summed_up(found):
