@@ -4,7 +4,7 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
@@ -53,6 +53,24 @@ def _refuse_twins(node: yaml.MappingNode) -> None:
         seen[name] = line
 
 
+_ELSEWHERE: Final = {
+    "KubeSchedulerConfiguration": "; write it into ConfigMap koord-scheduler-config, which the "
+    "extender follows",
+}
+"""Where kinds of Kubernetes that people take for settings belong."""
+
+
+def _refuse_objects(node: yaml.MappingNode) -> None:
+    """Refuse an object of Kubernetes in a sentence, not by each of its fields."""
+    written = {str(key.value): (key, value) for key, value in node.value}
+    if {"apiVersion", "kind"} <= written.keys():
+        key, kind = written["kind"]
+        raise SourceError(
+            f"line {key.start_mark.line + 1}: this is a {kind.value}, no settings of a process"
+            f"{_ELSEWHERE.get(str(kind.value), '')}"
+        )
+
+
 def from_file(file: Path) -> list[Assignment]:
     """Read a YAML file into one assignment per value, each knowing its line."""
     try:
@@ -73,6 +91,7 @@ def from_text(text: str, name: str) -> list[Assignment]:
             return []
         if not isinstance(node, yaml.MappingNode):
             raise SourceError("line 1: settings are a mapping of keys to values")
+        _refuse_objects(node)
         return list(_walk(loader, node, (), name))
     except yaml.YAMLError as error:
         raise SourceError(f"{name}: not YAML: {' '.join(str(error).split())}") from error

@@ -199,6 +199,17 @@ def test_unknown_keys_name_their_place_and_the_nearest_key_all_at_once(
         pytest.param("server: {port: 1, port: 2}", "key port was already", id="twin in a line"),
         pytest.param("[1, 2]", "a mapping of keys", id="list"),
         pytest.param("server: {port: 1", "not YAML", id="syntax"),
+        pytest.param(
+            "apiVersion: kubescheduler/v1\nkind: KubeSchedulerConfiguration\nprofiles: []",
+            "line 2: this is a KubeSchedulerConfiguration, no settings of a process; write it into "
+            "ConfigMap koord-scheduler-config, which the extender follows",
+            id="a scheduler's configuration",
+        ),
+        pytest.param(
+            "{apiVersion: v1, kind: Pod, metadata: {}}",
+            "line 1: this is a Pod, no settings of a process",
+            id="another object",
+        ),
         pytest.param("server: 5", "line 1: server: Input should be", id="scalar for a group"),
         pytest.param(
             "plugins: {rules: [{name: a, wieght: 2}]}", "plugins.rules.0.wieght", id="in a list"
