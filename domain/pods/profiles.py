@@ -77,7 +77,7 @@ def passed_by(profiles: Iterable[Profile], pod: Stored, *, rewrites: bool) -> st
 
 def _is_unwritten(profiles: Sequence[Profile], pod: Stored) -> bool:
     return (
-        bool(profiles)
+        any(map(is_certain, profiles))
         and pod.native
         and pod.band in qos.TRANSLATION
         and not any(

@@ -74,6 +74,32 @@ def _with_its_overhead(case: cases.Case, wanted: Any) -> Any:
     return {**wanted, "spec": {**wanted["spec"], "overhead": written}}
 
 
+def _not_chosen(answer: Callable[[cases.Case], Any]) -> Callable[[cases.Case, Any], Any]:
+    """What is answered without profiles, where those that are chosen do not select the pod."""
+
+    def stated(case: cases.Case, _wanted: Any) -> Any:
+        profiles = case.given["profiles"] or []
+        if any(map(_has_illegal_probability, profiles)):
+            return cases.UNSTATED
+        chosen = [one for one in profiles if _is_chosen(one, int(case.given["random100"]))]
+        if len(chosen) == len(profiles):
+            return cases.UNSTATED
+        some, none = (
+            answer(
+                cases.Case(case.name, {**case.given, "profiles": kept}, case.expected, case.quirk)
+            )
+            for kept in (chosen, [])
+        )
+        return none if some == none else cases.UNSTATED
+
+    return stated
+
+
+def _is_chosen(profile: Mapping[str, Any], lot: int) -> bool:
+    written = str(profile["spec"].get("probability", 100)).removesuffix("%")
+    return lot <= int(written) if 0 < int(written) < 100 else int(written) > 0
+
+
 def mutation(answer: Callable[[cases.Case], Any]) -> Mapping[str, cases.Difference]:
     """Return the differences of what becomes of a pod, given who answers a case."""
     return {
@@ -95,6 +121,11 @@ def mutation(answer: Callable[[cases.Case], Any]) -> Mapping[str, cases.Differen
             "the overhead stays what the RuntimeClass says; there it moves to lent resources, and "
             "the API server refuses the pod",
             _with_its_overhead,
+        ),
+        "lot": cases.Difference(
+            "a pod that the probability of no profile chose stays as it is; there its resources "
+            "are rewritten all the same",
+            _not_chosen(answer),
         ),
     }
 

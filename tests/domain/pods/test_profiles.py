@@ -131,10 +131,10 @@ LABELS_ONLY = profile(labels={"tier": "low"}, annotations={}, qosClass="LS")
             id="suffix",
         ),
         pytest.param(
-            [profile(probability=0)],
-            stored(band=qos.Band.BATCH),
-            "native cpu or memory",
-            id="rewriting happens whatever the lot",
+            [profile()], stored(band=qos.Band.BATCH), "native cpu or memory", id="not rewritten"
+        ),
+        pytest.param(
+            [profile(probability=98)], stored(band=qos.Band.BATCH), "", id="perhaps left by lot"
         ),
         pytest.param(
             [profile(annotations={names.ANNOTATION_SKIP_UPDATE_RESOURCES: ""})],

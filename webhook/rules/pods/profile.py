@@ -84,7 +84,8 @@ def _applied(
         applied.append(profile.metadata.name)
         effects += told
     kept = profile_effects.record(effects)
-    return Outcome(pod, tuple(applied), rewrite, tuple(effects), drawn, kept)
+    # A pod that no lot has chosen stays as its author wrote it, resources included.
+    return Outcome(pod, tuple(applied), rewrite and bool(applied), tuple(effects), drawn, kept)
 
 
 def _refusal(profile: colocation.ClusterColocationProfile, reason: str) -> review.Refusal:

@@ -78,10 +78,17 @@ def test_lots_are_drawn(probability: int | str | None, draw: int, applies: bool)
     assert _applied(picture) == (("p",) if applies else ())
 
 
-def test_resources_are_rewritten_even_if_the_lot_says_no() -> None:
-    outcome = _apply(_picture(builders.a_profile("p", probability=0)))
+def test_resources_stay_where_no_profile_is_applied() -> None:
+    off = builders.a_profile("p", probability=0)
+    outcome = _apply(_picture(off))
     assert isinstance(outcome, profile.Outcome)
-    assert (outcome.applied, outcome.rewrite) == ((), True)
+    assert (outcome.applied, outcome.rewrite) == ((), False)
+    drawn = _apply(_picture(off, builders.a_profile("q", probability="30%"), draw=30))
+    assert isinstance(drawn, profile.Outcome)
+    assert (drawn.applied, drawn.rewrite) == (("q",), True)
+    left = _apply(_picture(builders.a_profile("q", probability="30%"), draw=31))
+    assert isinstance(left, profile.Outcome)
+    assert (left.applied, left.rewrite) == ((), False)
 
 
 def test_profiles_apply_by_name_and_later_ones_see_earlier_ones() -> None:
