@@ -48,10 +48,12 @@ def generated(nodes: int, pods_per_node: int, workloads: int = 2000) -> picture.
         pods.update({pod.uid: pod for pod in found})
         usages[node.name] = _usage(node.name, number / nodes, found, rng)
     by_controller: dict[str, list[podinfo.Pod]] = {}
+    alike: dict[podinfo.Likeness, list[podinfo.Pod]] = {}
     for pod in pods.values():
+        alike.setdefault(podinfo.likeness(pod), []).append(pod)
         by_controller.setdefault(pod.owners[0].uid, []).append(pod)
     return picture.Picture(
-        NOW, known, pods, on_node, usages, by_controller=by_controller,
+        NOW, known, pods, on_node, alike, usages, by_controller=by_controller,
         namespaces={f"team-{number}": {} for number in range(40)},
     )  # fmt: skip
 

@@ -114,7 +114,7 @@ class Descheduler:
             loads = measured_load.Loads(self._options, seen, seen.nodes.values())
             moves = history.followed(self._memory.moves, seen, history.KEPT)
             judge = gain_per_eviction.GainPerEviction(self._options, seen, loads, moves)
-        targets = cluster.targets() if self._is_ours else None
+        targets = cluster.targets(seen) if self._is_ours else None
         given = profiles.Given(seen, judge, targets, self._memory)
         plan = pipeline.plan_round(self._profiles, self._chosen, given)
         assert not plan.failures, plan.failures

@@ -147,14 +147,20 @@ class DayCluster:
             np.bincount(self.at, self.memory, count) + memory,
         )
 
+    def targets(self, seen: picture.Picture) -> protocols.Targets:
+        """Return where the scheduler would take pods; it is brought up to date when asked."""
+        return _Lazy(self._scheduler, seen)
+
     def picture(self) -> picture.Picture:
         """Return the cluster as the descheduler sees it."""
         on_node: dict[str, list[podinfo.Pod]] = {name: [] for name in self.names}
         used: dict[str, dict[str, podinfo.Amounts]] = {name: {} for name in self.names}
         by_controller: dict[str, list[podinfo.Pod]] = {}
+        alike: dict[podinfo.Likeness, list[podinfo.Pod]] = {}
         cpu, memory = self.cpu.astype(np.int64).tolist(), self.memory.astype(np.int64).tolist()
         for line, pod in enumerate(self.pods):
             on_node[pod.node].append(pod)
+            alike.setdefault(podinfo.likeness(pod), []).append(pod)
             used[pod.node][pod.key] = {names.CPU: cpu[line], names.MEMORY: memory[line]}
             by_controller.setdefault(pod.owners[0].uid, []).append(pod)
         system, system_memory = self.trace.system(self.minute)
@@ -177,6 +183,7 @@ class DayCluster:
             self._nodes,
             {pod.uid: pod for pod in self.pods},
             on_node,
+            alike,
             usage,
             workloads={
                 uid: objects.Workload(uid, "ReplicaSet", pods[0].key, len(pods))
@@ -186,10 +193,6 @@ class DayCluster:
             jobs={job.name: job for _, job in self._jobs.values()},
             namespaces={f"team-{number}": {} for number in range(20)},
         )
-
-    def targets(self) -> protocols.Targets:
-        """Return where the scheduler would take pods; it is brought up to date when asked."""
-        return _Lazy(self._scheduler)
 
 
 class _Scheduler:
@@ -273,23 +276,23 @@ class _Scheduler:
                 ),
             )  # fmt: skip
 
-    def forked(self) -> fork_targets.ForkTargets:
+    def forked(self, seen: picture.Picture) -> fork_targets.ForkTargets:
         """Return a fork of the state as it is now."""
         self.refresh()
         fork = self._extender.cluster.fork()
-        return fork_targets.ForkTargets(self._extender.line, fork, self._cluster.now)
+        return fork_targets.ForkTargets(self._extender.line, fork, seen)
 
 
 class _Lazy:
     """Forks the state when it is asked for the first time; implements `protocols.Targets`."""
 
-    def __init__(self, scheduler: _Scheduler) -> None:
-        self._scheduler = scheduler
+    def __init__(self, scheduler: _Scheduler, seen: picture.Picture) -> None:
+        self._scheduler, self._seen = scheduler, seen
         self._made: fork_targets.ForkTargets | None = None
 
     def _fork(self) -> fork_targets.ForkTargets:
         if self._made is None:
-            self._made = self._scheduler.forked()
+            self._made = self._scheduler.forked(self._seen)
         return self._made
 
     def target(

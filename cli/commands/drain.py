@@ -167,7 +167,7 @@ class Drain:
             terminal.warn(f"note: {note}; the defaults of the descheduler hold")
         fork = await self._live.fork()
         options = drain_plan.Options(arguments, gangs=self._chosen.gangs)
-        plan = drain_plan.plan(seen, self._node, fork.targets, options)
+        plan = drain_plan.plan(seen, self._node, fork.targets(seen), options)
         self._known = drain_progress.moving(plan, seen.jobs)
         return plan
 

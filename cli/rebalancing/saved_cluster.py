@@ -95,7 +95,7 @@ class SavedCluster:
         await self._state.caught_up()
         fork = await self._state.forked()
         seen = self._watched.picture(self._clock.now())
-        return dataclasses.replace(seen, fragments=fork.fragments), fork.targets
+        return dataclasses.replace(seen, fragments=fork.fragments), fork.targets(seen)
 
     def _objects(self, projection: reflector.Projection[Any]) -> Iterable[Mapping[str, Any]]:
         if projection.resource == resources.CONFIG_MAPS:

@@ -99,7 +99,7 @@ async def _preview(chosen: argparse.Namespace) -> round_preview.Preview:
         await live.started(supervisor, chosen.timeout)
         fork = await live.fork()
         seen = dataclasses.replace(live.picture(), fragments=fork.fragments)
-        return round_preview.preview(configured, seen, fork.targets, chosen.rounds)
+        return round_preview.preview(configured, seen, fork.targets(seen), chosen.rounds)
 
 
 async def _of_snapshot(chosen: argparse.Namespace, text: str) -> round_preview.Preview:

@@ -54,6 +54,9 @@ class Suggestion:
     purpose: Purpose
     targets: Collection[str] | None = None
     """Nodes that it may move to; None where any other node will do."""
+    needs_target: bool = True
+    """False where `nodeFit` is off: where the scheduler would take no node, it leaves all the same.
+    One that removes a pod never needs a target."""
     along: tuple[podinfo.Pod, ...] = ()
     """Pods that need a target in the same round, or this one stays: the rest of a node that is to
     be emptied. They are suggested after it, without pods of their own here."""
@@ -132,7 +135,7 @@ class NodeRows(Protocol):
 
 
 class NodeFit(Protocol):
-    """Whether nodes take a pod by labels, taints and requests alone, as `nodeFit` means it."""
+    """Whether nodes take a pod by labels, taints, requests and affinity to pods (`nodeFit`)."""
 
     def fits(self, pod: podinfo.Pod, node: nodeinfo.Node) -> bool:
         """Whether the pod may run there and its requests are free, cordoned nodes excluded."""

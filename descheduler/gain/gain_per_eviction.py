@@ -2,7 +2,8 @@
 
 What counts as gain depends on why a pod should leave: loads that come closer, fragments that are
 healed, a node that is emptied; for a rule that is broken a target suffices. The target is one that
-the scheduler would take, and the best for it of those that gain.
+the scheduler would take, and the best for it of those that gain. Where a plug-in needs no target, a
+pod may leave that has none.
 """
 
 import dataclasses
@@ -78,7 +79,9 @@ class GainPerEviction:
             if (stays := self._stays(one)) is not None:
                 return _of_another(stays, one, pod, NO_GANG)
         cost = self.cost(pod) + sum(map(self.cost, suggestion.gang))
-        if suggestion.purpose is Purpose.REMOVE:
+        if suggestion.purpose is Purpose.REMOVE or (
+            targets is None and not suggestion.needs_target
+        ):
             return objective.Accepted(cost=cost)
         if targets is None:
             return objective.Declined(NO_STATE)
@@ -124,7 +127,7 @@ class GainPerEviction:
             return objective.Declined(TOO_LITTLE, f"{best:.2f} points for {case.cost:.2f}")
         found = self._near_best(case, ahead, pays, spread.names)
         if isinstance(found, protocols.NoTarget):
-            return objective.Declined(NO_TARGET, found.reason)
+            return _without_target(case, found)
         place = int(np.flatnonzero(ahead.rows == spread.row(found.node))[0])
         return objective.Accepted(
             found, float(ahead.gain[place]), case.cost, self._figures(ahead, place, spread)
@@ -169,7 +172,7 @@ class GainPerEviction:
         for _ in range(self._options.tries):
             found = dataclasses.replace(case, without=tried).find(case.suggestion.targets)
             if isinstance(found, protocols.NoTarget):
-                return told or objective.Declined(NO_TARGET, found.reason)
+                return told or _without_target(case, found)
             tried.add(found.node)
             stuck = self._fragments.heals(case.pod, found.node, found.held)
             gain = stuck[0].total - stuck[1].total if stuck is not None else 0.0
@@ -245,8 +248,15 @@ class GainPerEviction:
 def _complied(case: _Case) -> objective.Verdict:
     found = case.find(case.suggestion.targets)
     if isinstance(found, protocols.NoTarget):
-        return objective.Declined(NO_TARGET, found.reason)
+        return _without_target(case, found)
     return objective.Accepted(found, cost=case.cost)
+
+
+def _without_target(case: _Case, found: protocols.NoTarget) -> objective.Verdict:
+    """Return what becomes of a pod that no node takes; its gain is not known where it leaves."""
+    if case.suggestion.needs_target:
+        return objective.Declined(NO_TARGET, found.reason)
+    return objective.Accepted(cost=case.cost)
 
 
 def _of_another(

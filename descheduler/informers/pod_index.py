@@ -1,15 +1,16 @@
-"""All pods by uid, by node and by controller, kept current change by change.
+"""All pods by uid, by node, by controller and by likeness, kept current change by change.
 
-A snapshot copies three dictionaries and sorts the groups that changed since the last one, so that
+A snapshot copies four dictionaries and sorts the groups that changed since the last one, so that
 150,000 pods cost a round milliseconds.
 """
 
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Mapping
+from typing import Generic, NamedTuple, TypeVar
 
 from descheduler.model import podinfo
 from kube.informers import store
 
+W = TypeVar("W", bound=Hashable)
 Group = tuple[podinfo.Pod, ...]
 
 
@@ -20,28 +21,30 @@ class Snapshot(NamedTuple):
     """By uid."""
     on_node: Mapping[str, Group]
     by_controller: Mapping[str, Group]
+    alike: Mapping[podinfo.Likeness, Group]
+    """Of pods that have a node and have not ended."""
 
 
-class _Groups:
-    """Pods by a word that each of them has; an empty word is none."""
+class _Groups(Generic[W]):
+    """Pods by a word that each of them has, or has not."""
 
-    def __init__(self, word: Callable[[podinfo.Pod], str]) -> None:
+    def __init__(self, word: Callable[[podinfo.Pod], W | None]) -> None:
         self._word = word
-        self._members: dict[str, dict[str, podinfo.Pod]] = {}
-        self._sorted: dict[str, Group] = {}
-        self._changed: set[str] = set()
+        self._members: dict[W, dict[str, podinfo.Pod]] = {}
+        self._sorted: dict[W, Group] = {}
+        self._changed: set[W] = set()
 
     def follow(self, change: store.Change[podinfo.Pod]) -> None:
         """Take in a change of one pod."""
-        before = self._word(change.old) if change.old is not None else ""
-        after = self._word(change.new) if change.new is not None else ""
+        before = self._word(change.old) if change.old is not None else None
+        after = self._word(change.new) if change.new is not None else None
         if before and (before != after or not _is_same(change)):
             self._leave(before, change.old)
         if after and change.new is not None:
             self._members.setdefault(after, {})[change.new.uid] = change.new
             self._changed.add(after)
 
-    def _leave(self, word: str, pod: podinfo.Pod | None) -> None:
+    def _leave(self, word: W, pod: podinfo.Pod | None) -> None:
         members = self._members.get(word)
         if members is None or pod is None:
             return
@@ -50,7 +53,7 @@ class _Groups:
         if not members:
             del self._members[word]
 
-    def snapshot(self) -> Mapping[str, Group]:
+    def snapshot(self) -> Mapping[W, Group]:
         """Return the groups as they are now, pods by their key."""
         for word in self._changed:
             members = self._members.get(word)
@@ -67,13 +70,19 @@ class PodIndex:
 
     def __init__(self, pods: store.Store[podinfo.Pod]) -> None:
         self._by_uid: dict[str, podinfo.Pod] = {}
-        self._nodes = _Groups(lambda pod: pod.node)
+        self._nodes = _Groups[str](lambda pod: pod.node)
         self._controllers = _Groups(_controller)
+        self._alike = _Groups(_likeness)
         pods.listen(self._follow)
 
     def snapshot(self) -> Snapshot:
         """Return all pods as they are now; what is returned does not change."""
-        return Snapshot(self._by_uid.copy(), self._nodes.snapshot(), self._controllers.snapshot())
+        return Snapshot(
+            self._by_uid.copy(),
+            self._nodes.snapshot(),
+            self._controllers.snapshot(),
+            self._alike.snapshot(),
+        )
 
     def _follow(self, change: store.Change[podinfo.Pod]) -> None:
         if change.old is not None and not _is_same(change):
@@ -82,6 +91,7 @@ class PodIndex:
             self._by_uid[change.new.uid] = change.new
         self._nodes.follow(change)
         self._controllers.follow(change)
+        self._alike.follow(change)
 
 
 def _is_same(change: store.Change[podinfo.Pod]) -> bool:
@@ -92,6 +102,10 @@ def _is_same(change: store.Change[podinfo.Pod]) -> bool:
 def _controller(pod: podinfo.Pod) -> str:
     owner = pod.controller
     return owner.uid if owner is not None else ""
+
+
+def _likeness(pod: podinfo.Pod) -> podinfo.Likeness | None:
+    return podinfo.likeness(pod) if pod.node and not pod.has_ended else None
 
 
 def _key(pod: podinfo.Pod) -> str:

@@ -91,6 +91,7 @@ class Watched:
             on_node=pods.on_node,
             usage=dict(self.usage.items()),
             workloads=self.workloads.by_uid(),
+            alike=pods.alike,
             by_controller=pods.by_controller,
             budgets=tuple(self.budgets),
             jobs=dict(self.jobs.items()),

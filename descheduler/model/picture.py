@@ -21,6 +21,8 @@ class Picture:
     """By uid."""
     on_node: Mapping[str, Sequence[podinfo.Pod]]
     """By node, of pods that have one, those that have ended included."""
+    alike: Mapping[podinfo.Likeness, Sequence[podinfo.Pod]] = dataclasses.field(compare=False)
+    """The pods that have a node and have not ended, those together that are alike."""
     usage: Mapping[str, nodeinfo.Usage] = dataclasses.field(default_factory=dict)
     """By node, however old it is."""
     workloads: Mapping[str, objects.Workload] = dataclasses.field(default_factory=dict)

@@ -18,6 +18,8 @@ ENDED: Final = frozenset({"Succeeded", "Failed"})
 _BATCH, _PROD = qos_classes.Band.BATCH, qos_classes.Band.PROD
 _ABOVE_BANDS: Final = qos_classes.RANGES[_PROD].stop
 """The lowest priority above those of all bands."""
+Likeness = tuple[str, int, int]
+"""What pods of one template share: namespace, and the identity of their labels and affinity."""
 
 
 class Container(msgspec.Struct, frozen=True, gc=False):
@@ -142,3 +144,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     def is_active(self) -> bool:
         """Whether it has neither ended nor is terminating."""
         return not self.has_ended and self.leaves_at < 0
+
+
+def likeness(pod: Pod) -> Likeness:
+    """Return what a pod shares with those that are like it; valid while one of them is held."""
+    return pod.namespace, id(pod.labels), id(pod.affinity)

@@ -3,6 +3,7 @@
 The plug-ins of the extender judge and score nodes as in a filter call, beside what kube-scheduler's
 own filters are known to require; Coscheduling is left out, since it refuses members of gangs that
 have no plan. Each move changes the fork, so that the next pod sees what the ones before it took.
+Terms of affinity between pods are read from the picture of the round: the fork does not know them.
 """
 
 import collections
@@ -14,7 +15,8 @@ import numpy as np
 
 from api.plugin_args import models
 from descheduler.framework import protocols
-from descheduler.model import podinfo
+from descheduler.framework.nodes import pod_affinity
+from descheduler.model import picture, podinfo
 from descheduler.placement import node_fragments
 from domain.quota import placement
 from extender.framework import pipeline, verdicts, views
@@ -40,16 +42,22 @@ class ForkTargets:
     """Finds a node for one pod after another; implements `protocols.Targets`."""
 
     def __init__(
-        self, plugins: pipeline.Pipeline, fork: cluster_state.ClusterState, now: float
+        self,
+        plugins: pipeline.Pipeline,
+        fork: cluster_state.ClusterState,
+        seen: picture.Picture,
     ) -> None:
         self._plugins = pipeline.without(plugins, LEFT_OUT)
-        self._fork, self._now = fork, now
+        self._fork, self._now = fork, seen.now
+        self._affinity = pod_affinity.PodAffinity(seen, fork.view().names)
         self._granted: dict[tuple[str, str], Grants] = {}
         """By uid and node: what plug-ins would allocate, of the answers given so far."""
         self._eligible: dict[placement.OfNodes, verdicts.Flags] = {}
         self._ranks: verdicts.Rows | None = None
         self._done: list[deltas.Delta] = []
         """What moves have changed."""
+        self._placed: list[tuple[int, podinfo.Pod, str]] = []
+        """Pods that moves have placed, each with the number of deltas before and its old node."""
 
     # -- finding ---------------------------------------------------------------------------
 
@@ -129,6 +137,10 @@ class ForkTargets:
             has_room = left >= value
             refused[_ROOM.format(name)] += int(np.count_nonzero(~has_room))
             rows = rows[has_room]
+        for why, flags in self._affinity.refused(leaving.pod).items():
+            forbidden = flags.take(rows)
+            refused[why] += int(np.count_nonzero(forbidden))
+            rows = rows[~forbidden]
         return rows
 
     def _suitable(self, view: views.View, wanted: placement.Requirements) -> verdicts.Flags:
@@ -194,6 +206,7 @@ class ForkTargets:
         claim = self._fork.claim(pod.uid)
         if claim is None:
             return
+        self._place(pod, node)
         grants = self._granted.pop((pod.uid, node), None)
         self._do(deltas.ClaimDelta(claim.id, claim, None))
         if grants is None:
@@ -224,7 +237,11 @@ class ForkTargets:
         """Let the pod be gone from here on."""
         claim = self._fork.claim(pod.uid)
         if claim is not None:
+            self._place(pod, "")
             self._do(deltas.ClaimDelta(claim.id, claim, None))
+
+    def _place(self, pod: podinfo.Pod, node: str) -> None:
+        self._placed.append((len(self._done), pod, self._affinity.place(pod, node)))
 
     def mark(self) -> int:
         """Return a mark to which moves can be taken back."""
@@ -234,6 +251,9 @@ class ForkTargets:
         """Take all moves back that were made since a mark."""
         self._fork.undo(self._done[mark:])
         del self._done[mark:]
+        while self._placed and self._placed[-1][0] >= mark:
+            _, pod, before = self._placed.pop()
+            self._affinity.place(pod, before)
 
     def _do(self, delta: deltas.Delta) -> None:
         self._fork.apply(delta)

@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from api.kubernetes import core
+from descheduler.model import picture
 from descheduler.placement import fork_targets, node_fragments
 from descheduler.placement.settings import PlacementSettings
 from extender import parts, registry
+from extender.framework import pipeline
 from extender.informers import event_handlers, unscheduled_feed, warmup
 from extender.informers.configuration import plugin_configuration
 from extender.settings import Settings as ExtenderSettings
-from extender.state import ledger
+from extender.state import cluster_state, ledger
 from kube.client import client
 from kube.controllers import recorder
 from kube.informers import informer_set, reflector, shared_store
@@ -48,9 +50,14 @@ class Pods:
 class Fork:
     """What one round decides on; nothing that is done to it comes back."""
 
-    targets: fork_targets.ForkTargets
+    plugins: pipeline.Pipeline
+    cluster: cluster_state.ClusterState
     fragments: node_fragments.NodeFragments
     """Of nodes as they were when the fork was made, or as moves have left them when asked later."""
+
+    def targets(self, seen: picture.Picture) -> fork_targets.ForkTargets:
+        """Return where pods of a picture of the same moment would be placed."""
+        return fork_targets.ForkTargets(self.plugins, self.cluster, seen)
 
 
 class _Silent:
@@ -151,8 +158,7 @@ class SchedulerState:
         while cluster.refresh(_ROWS):
             await self._clock.sleep(0)
         fork = await self._made(cluster.forking(_ROWS, _LEFT_OUT))
-        targets = fork_targets.ForkTargets(self._deciding.line, fork, self._clock.now())
-        return Fork(targets, node_fragments.NodeFragments(fork))
+        return Fork(self._deciding.line, fork, node_fragments.NodeFragments(fork))
 
     async def _made(self, steps: Generator[None, None, T]) -> T:
         while True:

@@ -39,4 +39,5 @@ class WatchedSight:
         jobs = self._waits.joined(found.jobs, self._clock.monotonic())
         if fork is None:
             return dataclasses.replace(found, jobs=jobs), None
-        return dataclasses.replace(found, jobs=jobs, fragments=fork.fragments), fork.targets
+        seen = dataclasses.replace(found, jobs=jobs, fragments=fork.fragments)
+        return seen, fork.targets(seen)

@@ -179,9 +179,12 @@ def picture_of(
     """
     by_uid = {one.uid: one for one in pods}
     on_node, of = collections.defaultdict(list), collections.defaultdict(list)
+    alike = collections.defaultdict(list)
     for one in by_uid.values():
         if one.node:
             on_node[one.node].append(one)
+        if one.node and not one.has_ended:
+            alike[podinfo.likeness(one)].append(one)
         if one.controller is not None:
             of[one.controller.uid].append(one)
     controllers = _controllers(of) if workloads is None else workloads
@@ -191,6 +194,7 @@ def picture_of(
         nodes={one.name: one for one in nodes},
         pods=by_uid,
         on_node={name: tuple(found) for name, found in on_node.items()},
+        alike={key: tuple(found) for key, found in alike.items()},
         usage={one.node: one for one in usages},
         workloads={one.uid: one for one in controllers},
         by_controller={uid: tuple(found) for uid, found in of.items()},

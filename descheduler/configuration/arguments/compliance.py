@@ -179,7 +179,8 @@ class RemovePodsViolatingTopologySpreadConstraintArgs(PodRule):
     constraints: tuple[Literal["DoNotSchedule", "ScheduleAnyway"], ...] = (_HARD,)
     """Kinds of constraints that are looked at."""
     topology_balance_node_fit: bool = True
-    """Move a pod only where a node of a domain with fewer pods takes it."""
+    """Move a pod only where a node of a domain with fewer pods takes it; `false`: such a node is
+    preferred."""
 
     def complete(self) -> Self:
         """Return the arguments with every default filled in."""

@@ -143,7 +143,7 @@ class Selection(Arguments):
     pod_selectors: tuple[PodSelector, ...] = Field(default=(), max_length=64)
     """Pods that may move: those that any of the selectors selects; all when empty."""
     node_fit: bool = True
-    """Move a pod only where another node takes it."""
+    """Move a pod only where another node takes it; `false`: a node that does is preferred."""
 
     def covers_node(self, labels: Mapping[str, str]) -> bool:
         """Whether a node with these labels is looked at."""

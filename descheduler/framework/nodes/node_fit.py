@@ -1,7 +1,7 @@
-"""Whether nodes take a pod by labels, taints and requests, as `nodeFit` of plug-ins means it. Pure.
+"""Whether nodes take a pod, as `nodeFit` of plug-ins means it. Pure.
 
-The table holds what is free of every node in one picture. It knows neither volumes nor affinity to
-pods: what the scheduler would say is asked of the `Targets` of a round.
+The table holds what is free of every node in one picture. Labels, taints and affinity to pods count
+as well, volumes do not: what the scheduler would say is asked of the `Targets` of a round.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from descheduler.framework import protocols
-from descheduler.framework.nodes import node_requests
+from descheduler.framework.nodes import node_requests, pod_affinity
 from descheduler.model import nodeinfo, picture, podinfo
 from domain.quota import placement
 from domain.quota.simulation import fit
@@ -24,10 +24,11 @@ _Signature = tuple[placement.Requirements, tuple[tuple[str, int], ...]]
 class Table:
     """What is allocatable on nodes less what their pods request, in one picture.
 
-    Pods that require and request the same, as those of one workload do, are looked at once.
+    Pods that require and request the same, as those of one workload do, are looked at once. What
+    affinity to pods forbids depends on where each pod is itself.
     """
 
-    __slots__ = ("_at", "_free", "_takers")
+    __slots__ = ("_affinity", "_at", "_free", "_takers")
 
     def __init__(self, seen: picture.Picture) -> None:
         held = node_requests.requested(seen)
@@ -36,6 +37,7 @@ class Table:
         )
         self._at = {node.name: row for row, node in enumerate(self._free.nodes)}
         self._takers: dict[_Signature, Flags] = {}
+        self._affinity = pod_affinity.PodAffinity(seen, list(self._at))
 
     def fits(self, pod: podinfo.Pod, node: nodeinfo.Node) -> bool:
         """Whether the pod may run there and its requests are free, cordoned nodes excluded."""
@@ -43,20 +45,30 @@ class Table:
             node.is_schedulable
             and placement.eligible(pod.wanted, node.name, node.labels, node.taints)
             and self._free.fits(node.name, pod.requests)
+            and self._is_near_others(pod, node.name)
         )
+
+    def _is_near_others(self, pod: podinfo.Pod, node: str) -> bool:
+        allowed = self._affinity.fitting(pod)
+        return allowed is None or bool(allowed[self._at[node]])
 
     def rows(self, among: Sequence[str]) -> protocols.NodeRows:
         """Return these nodes in this order, for questions about many pods."""
         return _Rows(self, np.array([self._at.get(name, -1) for name in among], dtype=np.int64))
 
     def takers(self, pod: podinfo.Pod) -> Flags:
-        """Return which of all nodes, by name, take the pod; the last flag is of no node: False."""
+        """Return which of all nodes take the pod, were it alone; the last flag is of no node."""
         signature = _signature(pod)
         found = self._takers.get(signature)
         if found is None:
             found = np.append(self._free.fitting(pod.requests, pod.wanted), False)
             self._takers[signature] = found
         return found
+
+    def near_others(self, pod: podinfo.Pod) -> Flags | None:
+        """Return the same by affinity to pods; None where all nodes take the pod."""
+        allowed = self._affinity.fitting(pod)
+        return None if allowed is None else np.append(allowed, False)
 
 
 class _Rows:
@@ -76,7 +88,8 @@ class _Rows:
             found = self._table.takers(pod)[self._rows]
             found.flags.writeable = False
             self._found[signature] = found
-        return found
+        allowed = self._table.near_others(pod)
+        return found if allowed is None else found & allowed[self._rows]
 
 
 def _signature(pod: podinfo.Pod) -> _Signature:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from descheduler.framework import protocols
-from descheduler.framework.nodes import node_requests
+from descheduler.framework.nodes import node_requests, pod_affinity
 from descheduler.model import nodeinfo, podinfo
 from domain.quota.simulation import fit
 
@@ -31,7 +31,7 @@ class Room:
     """Requests of the pods on the nodes of a profile; changes while pods come and go."""
 
     __slots__ = (
-        *("_at", "_changes", "_columns", "_free", "_held", "_offered"),
+        *("_affinity", "_at", "_changes", "_columns", "_free", "_held", "_offered"),
         *("largest", "names", "nodes"),
     )
 
@@ -45,6 +45,7 @@ class Room:
         """What the largest node has of each resource, of those of which some node has any."""
         self._free = fit.Table(map(_row, self.nodes, self._held))
         self._offered = frozenset[str]().union(*(node.allocatable for node in self.nodes))
+        self._affinity = pod_affinity.PodAffinity(view.picture, self.names)
         self._columns: dict[str, tuple[Counts, Counts]] = {}
         self._changes: dict[int, dict[str, int]] = {}
 
@@ -81,11 +82,13 @@ class Room:
         """Count a pod on another node than its own from here on; on none where that is empty."""
         self._count(pod, pod.node, -1)
         self._count(pod, target, 1)
+        self._affinity.place(pod, target)
 
     def take_back(self, pod: podinfo.Pod, target: str) -> None:
         """Count a pod on its own node again."""
         self._count(pod, target, -1)
         self._count(pod, pod.node, 1)
+        self._affinity.place(pod, pod.node)
 
     def row(self, node: str) -> int:
         """Return where a node stands in `names`."""
@@ -107,7 +110,8 @@ class Room:
         own = self._at.get(pod.node)
         if own is not None:
             found[own] = False
-        return found
+        allowed = self._affinity.fitting(pod)
+        return found if allowed is None else found & allowed
 
     def amounts(self, resources: Sequence[str]) -> tuple[Counts, Counts]:
         """Return what is requested and what is allocatable, one column per resource."""

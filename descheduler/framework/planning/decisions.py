@@ -189,14 +189,19 @@ class Decisions:
         worths = [objective.Accepted()] * len(others)
         if (targets := self._given.targets) is not None:
             target = judged.target.node if judged.target is not None else ""
-            found = whole_gangs.placed(suggestion.pod, target, others, targets)
+            found = whole_gangs.placed(suggestion, target, targets)
             if isinstance(found, protocols.NoTarget):
                 return found
             worths = [objective.Accepted(one) for one in found]
         reason = f"it leaves with its gang: {suggestion.reason}"
         members = (
             protocols.Suggestion(
-                one, suggestion.plugin, reason, protocols.Purpose.COMPLY, dry_run=suggestion.dry_run
+                one,
+                suggestion.plugin,
+                reason,
+                protocols.Purpose.COMPLY,
+                needs_target=suggestion.needs_target,
+                dry_run=suggestion.dry_run,
             )
             for one in others
         )

@@ -1,7 +1,6 @@
 """Gangs that move as a whole, where one member alone would leave a rest without quorum. Pure."""
 
 import dataclasses
-from collections.abc import Sequence
 
 from descheduler.framework import protocols
 from descheduler.framework.filtering import safeguards
@@ -43,21 +42,27 @@ class WholeGangs:
 
 
 def placed(
-    pod: podinfo.Pod, target: str, others: Sequence[podinfo.Pod], targets: protocols.Targets
-) -> list[protocols.Target] | protocols.NoTarget:
-    """Return targets of all members once one has its own; nothing has moved afterwards.
+    suggestion: protocols.Suggestion, target: str, targets: protocols.Targets
+) -> list[protocols.Target | None] | protocols.NoTarget:
+    """Return targets of the other members once one has its own; nothing has moved afterwards.
 
-    None of them takes its place on the node that is left.
+    None of them takes its place on the node that is left. One that no node takes has the target
+    None where the suggestion needs none.
     """
-    mark, found = targets.mark(), list[protocols.Target]()
+    pod, mark = suggestion.pod, targets.mark()
+    found: list[protocols.Target | None] = []
     try:
         _move(pod, target, targets)
-        for one in others:
+        for one in suggestion.gang:
             place = targets.target(one, None, (pod.node,))
-            if isinstance(place, protocols.NoTarget):
+            if isinstance(place, protocols.Target):
+                targets.move(one, place.node)
+                found.append(place)
+            elif suggestion.needs_target:
                 return protocols.NoTarget(f"{one.key}: {place.reason}")
-            targets.move(one, place.node)
-            found.append(place)
+            else:
+                targets.remove(one)
+                found.append(None)
         return found
     finally:
         targets.undo(mark)

@@ -1,6 +1,6 @@
-"""Terms of anti-affinity to pods, as values that can be compared and kept. Pure.
+"""Terms of affinity and anti-affinity to pods, as values that can be compared and kept. Pure.
 
-What tenants write is read with care: a pod whose terms cannot be read repels nothing here.
+What tenants write is read with care: terms that cannot be read count as missing.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ UNREADABLE: Final = (ValueError, TypeError, AttributeError, LookupError)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Term:
-    """Which pods must not be in the same domain."""
+    """Which pods must be, or must not be, in the same domain."""
 
     selector: terms.Selector
     topology_key: str
@@ -37,11 +37,20 @@ class Term:
 
 def required_anti_affinity(pod: podinfo.Pod) -> tuple[Term, ...]:
     """Return the terms of required anti-affinity to pods; none where they cannot be read."""
+    return _required(pod, "podAntiAffinity")
+
+
+def required_affinity(pod: podinfo.Pod) -> tuple[Term, ...]:
+    """Return the terms of required affinity to pods; none where they cannot be read."""
+    return _required(pod, "podAffinity")
+
+
+def _required(pod: podinfo.Pod, kind: str) -> tuple[Term, ...]:
     if not pod.affinity:
         return ()
     try:
-        repelling: Any = pod.affinity.get("podAntiAffinity") or {}
-        written = repelling.get(_REQUIRED) or ()
+        found: Any = pod.affinity.get(kind) or {}
+        written = found.get(_REQUIRED) or ()
         return tuple(_term(one, pod) for one in written) if len(written) <= MOST else ()
     except UNREADABLE:
         return ()

@@ -38,10 +38,12 @@ class Alike:
 
     def selected(self, selector: terms.Selector) -> Iterator[podinfo.Pod]:
         """Yield the pods that a selector selects."""
+        return itertools.chain.from_iterable(self.groups(selector))
+
+    def groups(self, selector: terms.Selector) -> Iterator[Sequence[podinfo.Pod]]:
+        """Yield them by the labels that they share."""
         for groups in self._candidates(selector):
-            for group in groups:
-                if selector.matches(group[0].labels):
-                    yield from group
+            yield from (group for group in groups if selector.matches(group[0].labels))
 
     def looks(self, selector: terms.Selector) -> int:
         """Return with how many groups a selector is compared."""

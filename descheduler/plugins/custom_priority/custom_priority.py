@@ -114,6 +114,7 @@ class CustomPriority:
                 reason,
                 protocols.Purpose.COMPLY,
                 targets,
+                needs_target=self._arguments.node_fit,
                 dry_run=self._arguments.dry_run,
             )
             if answer:

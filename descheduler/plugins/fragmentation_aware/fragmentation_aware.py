@@ -162,6 +162,7 @@ class FragmentationAware:
             reason,
             protocols.Purpose.DEFRAGMENT,
             listed,
+            needs_target=self._arguments.node_fit,
             dry_run=self._arguments.dry_run,
         )
         if not answer:

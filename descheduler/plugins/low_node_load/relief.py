@@ -167,6 +167,7 @@ def relieve(
             phase.reason(row),
             protocols.Purpose.BALANCE,
             targets=offer,
+            needs_target=phase.targets.fit is not None,
             dry_run=phase.dry_run,
             of_prod=phase.kind is anomaly.Kind.PROD,
         )

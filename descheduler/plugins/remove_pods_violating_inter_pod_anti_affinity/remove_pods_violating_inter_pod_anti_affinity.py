@@ -1,14 +1,12 @@
 """Move pods that run where the required anti-affinity of another pod forbids them to be placed."""
 
-import itertools
-from collections.abc import Collection, Mapping
 from typing import Final
 
 from descheduler.configuration.arguments import compliance
 from descheduler.framework import protocols
-from descheduler.framework.nodes import candidates
+from descheduler.framework.nodes import candidates, node_room
 from descheduler.framework.pods import pod_order
-from descheduler.model import nodeinfo, podinfo
+from descheduler.model import nodeinfo
 from descheduler.plugins.remove_pods_violating_inter_pod_anti_affinity import repulsion
 
 NAME: Final = "RemovePodsViolatingInterPodAntiAffinity"
@@ -30,12 +28,14 @@ class RemovePodsViolatingInterPodAntiAffinity:
         del memory
         known = repulsion.Repulsion(view.picture)
         nodes = {node.name: node for node in view.nodes}
-        found = (
+        found = [
             pod
             for pod in known.repelled()
             if pod.node in nodes and candidates.covers(self._arguments, pod)
-        )
-        rows = view.fit.rows(list(nodes))
+        ]
+        if not found:
+            return protocols.NO_MEMORY
+        room = node_room.Room(view)
         for pod in pod_order.ordered(found):
             if view.limits.exhausted():
                 return candidates.stopped(view)
@@ -47,7 +47,7 @@ class RemovePodsViolatingInterPodAntiAffinity:
             if not candidates.is_limited(view, pod):
                 if not candidates.may_leave(view, pod):
                     continue
-                targets = _targets(view, rows, known.forbidden(pod), pod)
+                targets = room.listed(room.takers(pod))
                 if not targets:
                     continue
             reason = f"anti-affinity of pod {view.picture.pods[by].key} forbids it here"
@@ -55,21 +55,10 @@ class RemovePodsViolatingInterPodAntiAffinity:
                 pod, NAME, reason, protocols.Purpose.COMPLY, targets
             )
             if answer:
-                known.move(pod, _target(view, answer))
+                target = _target(view, answer)
+                known.move(pod, target)
+                room.move(pod, target.name if target is not None else "")
         return protocols.NO_MEMORY
-
-
-def _targets(
-    view: protocols.View,
-    rows: protocols.NodeRows,
-    forbidden: Mapping[str, Collection[str]],
-    pod: podinfo.Pod,
-) -> tuple[str, ...]:
-    """Return the nodes that take a pod and are in no domain that it may not be in."""
-    found = list(itertools.compress(view.nodes, rows.fitting(pod).tolist()))
-    for key, domains in forbidden.items():
-        found = [node for node in found if node.labels.get(key) not in domains]
-    return tuple(node.name for node in found if node.name != pod.node)
 
 
 def _target(view: protocols.View, answer: protocols.Answer) -> nodeinfo.Node | None:

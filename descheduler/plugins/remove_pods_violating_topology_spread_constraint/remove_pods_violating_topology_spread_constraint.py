@@ -120,7 +120,12 @@ class RemovePodsViolatingTopologySpreadConstraint:
             for pod, targets in self._moves(namespace, one):
                 namespace.done.add(pod.uid)
                 answer = yield protocols.Suggestion(
-                    pod, NAME, _reason(one), protocols.Purpose.COMPLY, targets
+                    pod,
+                    NAME,
+                    _reason(one),
+                    protocols.Purpose.COMPLY,
+                    targets,
+                    needs_target=self._arguments.topology_balance_node_fit,
                 )
                 if answer:
                     target = candidates.landing(answer, targets)

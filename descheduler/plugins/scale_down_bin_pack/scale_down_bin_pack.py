@@ -107,6 +107,7 @@ class ScaleDownBinPack:
                 _REASON,
                 protocols.Purpose.COMPLY,
                 targets,
+                needs_target=self._arguments.node_fit,
                 dry_run=self._arguments.dry_run,
             )
             if answer:

@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from descheduler.informers import pod_index
+from descheduler.model import podinfo
 from kube.informers import store
 from tests.descheduler import builders
 
@@ -14,6 +15,7 @@ STEPS = st.lists(
         st.sampled_from(["1", "2"]),
         st.sampled_from(["", "n1", "n2"]),
         st.sampled_from(["", "ReplicaSet/x", "ReplicaSet/y"]),
+        st.sampled_from([{"labels": {"app": "x"}}, {"labels": {"app": "y"}, "phase": "Failed"}]),
     ),
     max_size=40,
 )
@@ -31,8 +33,8 @@ def grouped(pods, word):
 def test_a_snapshot_is_what_one_finds_by_looking_through_all_pods(steps):
     pods = store.Store()
     index = pod_index.PodIndex(pods)
-    for version, (what, name, uid, node, controller) in enumerate(steps, 1):
-        pod = builders.pod(name, node, uid=f"{name}-{uid}", controller=controller)
+    for version, (what, name, uid, node, controller, fields) in enumerate(steps, 1):
+        pod = builders.pod(name, node, uid=f"{name}-{uid}", controller=controller, **fields)
         match what:
             case "put":
                 pods.put(store.Meta(pod.key, pod.uid, version), pod)
@@ -45,6 +47,8 @@ def test_a_snapshot_is_what_one_finds_by_looking_through_all_pods(steps):
     assert seen.pods == {pod.uid: pod for pod in held}
     assert seen.on_node == grouped(held, lambda pod: pod.node)
     assert seen.by_controller == grouped(held, lambda pod: pod.controller and pod.controller.uid)
+    running = [pod for pod in held if pod.node and not pod.has_ended]
+    assert seen.alike == grouped(running, podinfo.likeness)
 
 
 def test_a_snapshot_does_not_change():

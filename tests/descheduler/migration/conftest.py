@@ -225,7 +225,7 @@ class World:
 def _picture(seen: stores.Stores, now: float) -> picture.Picture:
     jobs: dict[str, objects.Job] = dict(seen.jobs.items())
     pods = {pod.uid: pod for pod in seen.pods}
-    return picture.Picture(now=now, nodes={}, pods=pods, on_node={}, jobs=jobs)
+    return picture.Picture(now=now, nodes={}, pods=pods, on_node={}, alike={}, jobs=jobs)
 
 
 @pytest.fixture

@@ -89,7 +89,7 @@ class Process:
 
     def _picture(self, now):
         jobs, pods = dict(self.jobs.store.items()), {pod.uid: pod for pod in self.pods.store}
-        return picture.Picture(now=now, nodes={}, pods=pods, on_node={}, jobs=jobs)
+        return picture.Picture(now=now, nodes={}, pods=pods, on_node={}, alike={}, jobs=jobs)
 
     def reconcile(self, name):
         """Do the next step of a job."""

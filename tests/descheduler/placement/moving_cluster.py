@@ -7,6 +7,7 @@ from api.kubernetes import core
 from descheduler.model import podinfo
 from descheduler.placement import fork_targets
 from domain.quota import placement
+from tests.descheduler import builders
 from tests.extender.conftest import NOW
 from tests.extender.gangs.stage import gang_cluster
 
@@ -26,7 +27,13 @@ class MovingCluster(gang_cluster.GangCluster):
         record = self.pod(name, node=node, **more)
         wanted = placement.requirements(msgspec.convert(spec, core.PodSpec))
         requests = dict(record.requirements.requests)
-        found = podinfo.Pod(record.key, record.uid, node, requests=requests, wanted=wanted)
+        found = podinfo.Pod(
+            *(record.key, record.uid, node),
+            requests=requests,
+            wanted=wanted,
+            labels=more.get("labels", {}),
+            affinity=more.get("affinity", {}),
+        )
         self.pods[name] = found
         return found
 
@@ -35,7 +42,15 @@ class MovingCluster(gang_cluster.GangCluster):
         self.add(self.make.metric(name, cpu=cpu, **more))
 
     def targets(self):
-        return fork_targets.ForkTargets(self.pipeline, self.cluster.fork(), NOW)
+        fork = self.cluster.fork()
+        view = fork.view()
+        nodes = [
+            builders.node(name, labels=fork.node(name).labels)
+            for name, is_known in zip(view.names, view.known, strict=False)
+            if is_known
+        ]
+        seen = builders.picture_of(nodes, self.pods.values(), now=NOW)
+        return fork_targets.ForkTargets(self.pipeline, fork, seen)
 
 
 def rows(view, names):

@@ -93,6 +93,68 @@ def test_selectors_taints_and_room_are_told_with_numbers(cluster):
     assert "1 Insufficient cpu" in cluster.targets().target(pod, None, ()).reason
 
 
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+HOST = {"topologyKey": "kubernetes.io/hostname"}
+
+
+def apart(app):
+    term = {**HOST, "labelSelector": {"matchLabels": {"app": app}}}
+    return {"podAntiAffinity": {REQUIRED: [term]}}
+
+
+def near(app):
+    term = {**HOST, "labelSelector": {"matchLabels": {"app": app}}}
+    return {"podAffinity": {REQUIRED: [term]}}
+
+
+@pytest.mark.parametrize(
+    ("pod", "others", "expected"),
+    [
+        pytest.param(
+            {"affinity": apart("db")},
+            {"labels": {"app": "db"}},
+            "0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules",
+            id="the-pod-repels-others",
+        ),
+        pytest.param(
+            {"labels": {"app": "web"}},
+            {"affinity": apart("web")},
+            "0/2 nodes are available: 2 node(s) didn't satisfy existing pods anti-affinity rules",
+            id="others-repel-the-pod",
+        ),
+        pytest.param(
+            {"affinity": near("cache")},
+            {"labels": {"app": "db"}},
+            "0/2 nodes are available: 2 node(s) didn't match pod affinity rules",
+            id="nothing-to-be-near",
+        ),
+    ],
+)
+def test_no_node_takes_a_pod_against_affinity_between_pods(cluster, pod, others, expected):
+    asked = cluster.bound("a", "n0", **pod)
+    for at in (1, 2):
+        cluster.bound(f"other{at}", f"n{at}", **others)
+    assert cluster.targets().target(asked, None, ()) == protocols.NoTarget(expected)
+
+
+def test_what_moves_repels_and_attracts_where_it_is_then(cluster):
+    web = {"labels": {"app": "web"}, "affinity": apart("web")}
+    first, second = (cluster.bound(f"w{at}", f"n{at}", **web) for at in range(2))
+    follower = cluster.bound("follower", "n0", affinity=near("web"))
+    targets = cluster.targets()
+    assert node_of(targets.target(first, None, ())) == "n2"
+    assert node_of(targets.target(follower, None, ())) == "n1"
+    mark = targets.mark()
+    targets.move(second, "n2")
+    assert node_of(targets.target(first, None, ())) == "n1"
+    assert node_of(targets.target(follower, None, ())) == "n2"
+    targets.remove(msgspec.structs.replace(second, node="n2"))
+    assert isinstance(targets.target(follower, None, ()), protocols.NoTarget)
+    targets.undo(mark)
+    assert node_of(targets.target(first, None, ())) == "n2"
+    assert node_of(targets.target(follower, None, ())) == "n1"
+
+
 def test_what_no_column_counts_is_looked_at_too(cluster):
     cluster.nodes(2, first=3, pods="1", **{"example.com/card": "2"})
     cluster.bound("there", "n3")

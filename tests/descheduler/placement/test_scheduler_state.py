@@ -118,6 +118,11 @@ def seen(raw):
     return builders.pod(meta["name"], raw["spec"]["nodeName"], cpu="2", uid=meta["uid"])
 
 
+def targets(plane, fork):
+    """Where pods without affinity to each other would be placed."""
+    return fork.targets(builders.picture_of(now=plane.clock.now()))
+
+
 async def test_it_is_what_the_extender_knows(plane):
     for number in range(3):
         await plane.node(f"n{number}")
@@ -150,17 +155,18 @@ async def test_a_fork_finds_targets_and_leaves_the_state_alone(plane):
     pod = seen(await plane.pod("a", "n0"))
     async with plane.state() as state:
         before = state._deciding.cluster.fingerprint()
-        fork = await state.forked()
-        found = fork.targets.target(pod, None, ())
+        first = targets(plane, await state.forked())
+        found = first.target(pod, None, ())
         assert isinstance(found, protocols.NoTarget)
         assert "1 Insufficient cpu" in found.reason
         await plane.node("n3")
         known = state._deciding.cluster.node
         await plane.until(lambda: known("n3") is not None and known("n3").allocatable)
-        after = (await state.forked()).targets
+        fork = await state.forked()
+        after = targets(plane, fork)
         assert after.target(pod, None, ()).node == "n3"
         after.move(pod, "n3")
-        assert isinstance(fork.targets.target(pod, None, ()), protocols.NoTarget)
+        assert isinstance(first.target(pod, None, ()), protocols.NoTarget)
         left = state._deciding.cluster.fingerprint()
         assert all(left[name] == before[name] for name in ("n0", "n1", "n2"))
         assert not list(fork.fragments)
@@ -174,7 +180,9 @@ async def test_plug_ins_follow_the_settings_of_the_extender_and_the_config_map(p
     await plane.report("n1", "7.9")
     pod = seen(await plane.pod("a", "n0"))
     async with plane.state(extender_settings=file) as state:
-        assert isinstance((await state.forked()).targets.target(pod, None, ()), protocols.Target)
+        assert isinstance(
+            targets(plane, await state.forked()).target(pod, None, ()), protocols.Target
+        )
         profile = (
             "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
             "profiles: [{schedulerName: default-scheduler, plugins: {filter: {enabled: "
@@ -182,7 +190,9 @@ async def test_plug_ins_follow_the_settings_of_the_extender_and_the_config_map(p
         )
         await plane.configure(names.CONFIG_MAP_SCHEDULER, {"scheduler-config.yaml": profile})
         await plane.until(lambda: "LoadAwareScheduling" in state._deciding.reload.plugins)
-        assert isinstance((await state.forked()).targets.target(pod, None, ()), protocols.NoTarget)
+        assert isinstance(
+            targets(plane, await state.forked()).target(pod, None, ()), protocols.NoTarget
+        )
 
 
 def test_a_fault_in_the_settings_of_the_extender_is_named(tmp_path):

@@ -87,6 +87,9 @@ IN_ZONE = repels(term({"app": "web"}, "zone"))
             [A, B], NOT_WEB, {**WEB, "leaves_at": 1.0}, False, id="the repelled pod is leaving"
         ),
         pytest.param(
+            [A, B], {**NOT_WEB, "leaves_at": 1.0}, WEB, False, id="the repelling pod is leaving"
+        ),
+        pytest.param(
             [A, B],
             repels(term({"app": "web"}, namespaces=["other"])),
             WEB,
