@@ -49,6 +49,7 @@ def test_the_profile_of_the_agent_says_how_far_it_goes(profile, mode, evicts):
     assert (read.mode if profile == "observe" else read.strategies.mode) == mode
     assert read.tick_seconds == 2
     assert read.feature_gates.get("BEMemoryEvict", False) is evicts
+    assert read.strategies.reclaim.enable is evicts
     roles = {one["metadata"]["name"]: one for one in of_kind(chart.documents(text), "ClusterRole")}
     granted = [name for rule in roles["koord-agent"]["rules"] for name in rule["resources"]]
     assert ("pods/eviction" in granted) is evicts

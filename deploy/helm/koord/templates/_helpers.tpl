@@ -365,7 +365,7 @@ readinessProbe:
 {{- end -}}
 {{- $_ := set $base "strategies" (dict "modes" $modes) -}}
 {{- else -}}
-{{- $_ := set $base "strategies" (dict "mode" "enforce") -}}
+{{- $_ := set $base "strategies" (dict "mode" "enforce" "reclaim" (dict "enable" true)) -}}
 {{- $gates := dict -}}
 {{- range list "CgroupReconcile" "BlkIOReconcile" "BECPUEvict" "CPUEvict" "BEMemoryEvict" "MemoryEvict" -}}
 {{- $_ := set $gates . true -}}
