@@ -131,7 +131,7 @@ async def _running(
         store.start(supervisor)
         beyond.start(supervisor)
         parts.reclaim(checks, supervisor, beyond.tell)
-        parts.start(supervisor, sender)
+        parts.start(supervisor, sender, kube)
         _start_beside(parts, kube, checks, supervisor)
         shown = http_pages.pages(
             checks, figures, parts.loop, beyond.log, beyond.scores, settings.audit.most_events
@@ -166,7 +166,7 @@ def _add_checks(
     checks.warn("nodeslo", lambda: parts.watched.problem)
     checks.warn("kubelet configuration", parts.kubelet.problem)
     checks.warn("decision", lambda: _undecided(parts.loop))
-    checks.warn("given up", parts.loop.yielded)
+    checks.warn("given up", parts.loop.enforcer.yielded)
     checks.warn("nri", lambda: parts.runtime.problem or None if parts.runtime else None)
     checks.warn("memory", lambda: parts.recall.problem)
     checks.warn("readings", lambda: _unread(parts.loop))

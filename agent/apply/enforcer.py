@@ -8,7 +8,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from agent.apply import deliveries, executor, journal
+from agent.apply import deliveries, executor, journal, unwritten
 from agent.apply.properties import partial_properties, property_files
 from agent.host import files
 from agent.model import cgroup_layout, edits, kubelet_cgroup_values, state
@@ -29,6 +29,7 @@ class Enforcer:
         self._folder = folder
         self._writing = writing
         self._read = read
+        self._failing: unwritten.Failures = {}
         self._acting: executor.Executor | None = None
         self._watcher: executor.Executor | None = None
         self._followed: object = None
@@ -48,6 +49,23 @@ class Enforcer:
     def given_up(self) -> Mapping[journal.Key, str]:
         """The files that another program kept writing, and the text that stays."""
         return self._acting.given_up if self._acting is not None else {}
+
+    def yielded(self) -> str | None:
+        """Name the files that other programs keep writing, None when there are none."""
+        lost = self.given_up.items()
+        return "; ".join(f"{role} of {group}: {text!r}" for (role, group), text in lost) or None
+
+    @property
+    def unwritten(self) -> Mapping[journal.Key, str]:
+        """What stands otherwise than it was asked for, and why: files that refused or were lost."""
+        found = {key: one.reason for key, one in self._failing.items() if not one.release}
+        lost = dict.fromkeys(self.given_up, "another program keeps writing it")
+        return found | lost
+
+    @property
+    def unreleased(self) -> bool:
+        """Whether something could not be put back."""
+        return any(one.release for one in self._failing.values())
 
     def start(self, arranged: cgroup_layout.Layout, boot_id: str) -> executor.Outcome:
         """Take over what an earlier agent left; one that may not write puts it back."""
@@ -115,7 +133,20 @@ class Enforcer:
 
     def apply(self, wanted: Iterable[edits.Edit], now: float) -> executor.Outcome:
         """Write what is wanted."""
-        return self._acting.apply(wanted, now) if self._acting is not None else executor.Outcome()
+        if self._acting is None or self.journal is None:
+            return executor.Outcome()
+        asked = tuple(wanted)
+        outcome = self._acting.apply(asked, now)
+        self._follow_failures(asked, outcome)
+        return outcome
+
+    def _follow_failures(self, asked: Sequence[edits.Edit], outcome: executor.Outcome) -> None:
+        kept = self.journal
+
+        def owed(key: journal.Key) -> bool:
+            return kept is not None and kept.get(*key) is not None
+
+        self._failing = unwritten.after(self._failing, asked, outcome.failed, owed)
 
     def observe(self, wanted: Iterable[edits.Edit], now: float) -> executor.Outcome:
         """Say what would be written."""
@@ -123,7 +154,12 @@ class Enforcer:
 
     def put_back(self, reason: str, now: float | None = None) -> executor.Outcome:
         """Put everything back; with a time, what just refused is left alone for a while."""
-        return self._acting.put_back(reason, now) if self._acting else executor.Outcome()
+        if self._acting is None:
+            return executor.Outcome()
+        outcome = self._acting.put_back(reason, now)
+        self._failing = {}
+        self._follow_failures((), outcome)
+        return outcome
 
     def close(self) -> None:
         """Hand the journal over to the next agent."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from agent.apply import audit, journal
+from agent.apply import audit, journal, unwritten
 from agent.apply.properties import (
     conflicts,
     ownership,
@@ -39,9 +39,13 @@ class Outcome:
         return sum(outcome == "failed" for outcome, _, _ in self.records)
 
     @property
-    def failed(self) -> frozenset[journal.Key]:
-        """What could not be written."""
-        return frozenset(write.key for outcome, write, _ in self.records if outcome == "failed")
+    def failed(self) -> unwritten.Failures:
+        """What could not be written or put back."""
+        return {
+            write.key: unwritten.Failure(reason, write.release)
+            for outcome, write, reason in self.records
+            if outcome == "failed"
+        }
 
     def summary(self, at: float) -> list[audit.Record]:
         """Return one record per outcome, role and value."""

@@ -12,7 +12,8 @@ from agent.decide.interference import findings
 from agent.decide.strategies import memory_evict
 from agent.loop import ticks
 from agent.model import edits
-from agent.report import binding_events, drift_events, interference_events, scorekeeper
+from agent.report import scorekeeper
+from agent.report.events import binding_events, drift_events, interference_events
 from agent.store import heartbeat
 from api.wire import durations
 from kube.client import client
@@ -22,7 +23,7 @@ from process.runtime import clock as clocks
 from process.runtime import metrics, supervise
 
 if TYPE_CHECKING:
-    from agent.report import cache_events
+    from agent.report.events import cache_events
 
 FOREIGN_WRITER: Final = "ForeignWriter"
 UNATTENDED: Final = "Unattended"
@@ -153,7 +154,7 @@ class Outward:
             )
 
     def _tell_pods(self, records: Sequence[audit.Record]) -> None:
-        from agent.report import cache_events  # noqa: PLC0415 - 74 KiB
+        from agent.report.events import cache_events  # noqa: PLC0415 - 74 KiB
 
         if self._pods is None:
             self._pods = cache_events.PodEvents(self._events, lambda: self._loop.picture)

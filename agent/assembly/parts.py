@@ -8,7 +8,7 @@ import msgspec
 
 from agent import settings as agent_settings
 from agent.assembly import feature_gates, gated_parts
-from agent.decide import planner
+from agent.decide import planner, spec_enforcement
 from agent.decide.interference import findings
 from agent.decide.strategies import pressure
 from agent.host import file_descriptors
@@ -20,7 +20,7 @@ from agent.observe import observation
 from agent.observe.cgroups import pod_groups
 from agent.observe.node import boot, kubelet_cpus
 from agent.observe.node import capability_facts as features_of_host
-from agent.report import node_metric_reporter, published_capabilities
+from agent.report import node_metric_reporter, node_slo_status, published_capabilities
 from agent.store import learner, peaks, time_series
 from kube.client import client
 from process.http import health
@@ -78,8 +78,8 @@ class Parts:
         self.ticked = asyncio.Event()
         self.looked: tuple[Callable[[], None], ...] = ()
         """Called after every good look."""
-        self._applied: tuple[str, int] | None = None
-        """The NodeSLO that was answered last, by uid and generation."""
+        self.capabilities: Callable[[], tuple[capability_matrix.Row, ...]] = tuple
+        """What this host can do, as it was published last."""
 
     def obey(self, board: live_switch_informer.Switchboard) -> None:
         """Go no further than the live switches allow."""
@@ -146,6 +146,7 @@ class Parts:
             kube, self._clock, self._settings.node_name, lambda: self.watched.node, look
         )
         checks.warn("strategies", lambda: made.problem)
+        self.capabilities = lambda: made.rows
         return made
 
     def reclaim(
@@ -173,9 +174,13 @@ class Parts:
         supervisor.start("reclaim", lambda: made.run(chosen.interval_seconds))
 
     def start(
-        self, supervisor: supervise.Supervisor, sender: node_metric_reporter.Reporter
+        self,
+        supervisor: supervise.Supervisor,
+        sender: node_metric_reporter.Reporter,
+        kube: client.Client,
     ) -> None:
         """Start to look, to ask, to learn and to report."""
+        status = node_slo_status.NodeSloStatus(kube, self._clock, self._settings.node_name)
         seconds = self._settings.tick_seconds
         self.pods.start(supervisor)
         supervisor.start("kubelet configuration", self.kubelet.run)
@@ -184,7 +189,7 @@ class Parts:
         if self.runtime is not None:
             supervisor.start("nri", self.runtime.run)
         supervisor.start("recall", self.remember)
-        supervisor.start("report", lambda: self.report(sender))
+        supervisor.start("report", lambda: self.report(sender, status))
         supervisor.start("tick", lambda: self.loop.run(seconds, self.after_tick))
 
     def after_tick(self) -> None:
@@ -202,23 +207,41 @@ class Parts:
         """Learn for ever from what is seen, as soon as the pods are known."""
         await self.recall.run(lambda: self.loop.picture if self.pods.age is not None else None)
 
-    async def report(self, sender: node_metric_reporter.Reporter) -> None:
+    async def report(
+        self, sender: node_metric_reporter.Reporter, status: node_slo_status.NodeSloStatus
+    ) -> None:
         """Report for ever, right after the tick at which it is due."""
         while True:
             await self.ticked.wait()
             self.ticked.clear()
-            picture, slo = self.loop.picture, self.watched.slo
+            picture = self.loop.picture
             if picture is None:
                 continue
             gpus = self.asked.devices.gpus
             await sender.step(
                 self._observer.samples, picture, self.recall.forecast, gpus, self.interference()
             )
-            if slo is None or not self.loop.enforced or picture.thresholds != slo.thresholds:
-                continue
-            version = slo.uid, slo.generation
-            if self._applied != version and await sender.applied(picture.at):
-                self._applied = version
+            stated, verdict = self.watched.stated, self._verdict()
+            if stated is not None and verdict is not None:
+                await status.step(stated, verdict, picture.at)
+
+    def _verdict(self) -> spec_enforcement.Verdict | None:
+        """Say how much of the NodeSLO is enforced; None until a tick has looked at it."""
+        picture, slo = self.loop.picture, self.watched.slo
+        if self.watched.problem is not None:
+            return spec_enforcement.unreadable(self.watched.problem)
+        if slo is None or picture is None or picture.thresholds != slo.thresholds:
+            return None
+        standing = self.loop.standing
+        if standing.strategies not in (None, slo.enforced):
+            return None
+        unavailable = {
+            row.strategy: row.how
+            for row in self.capabilities()
+            if row.verdict is capability_matrix.Verdict.UNAVAILABLE
+        }
+        parts = spec_enforcement.configured(slo.thresholds, slo.enforced)
+        return spec_enforcement.judge(parts, standing, unavailable)
 
 
 def _roots(host: agent_settings.HostSettings, enabled: frozenset[str]) -> observation.Roots:

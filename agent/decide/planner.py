@@ -52,6 +52,17 @@ class Scope(msgspec.Struct, frozen=True):
             ),
         )
 
+    def spared(self, live: live_switches.Here) -> tuple[str, ...]:
+        """Return the namespaces and classes of pods for which strategies do not enforce."""
+        return tuple(
+            f"{kind} {name}"
+            for kind, held, switched in (
+                ("namespace", self.namespaces, live.namespaces),
+                ("class", self.classes, live.classes),
+            )
+            for name in sorted({*held, *(n for n, m in switched.items() if m is not Mode.ENFORCE)})
+        )
+
 
 class Round(msgspec.Struct, frozen=True):
     """What one tick asks for."""

@@ -33,17 +33,19 @@ def decide(picture: state.NodeState, classes: strategy_settings.Classes) -> edit
         wanted += _edits(group, _limits(devices, picture.disks, "", unknown), reason)
     found = reconciliation.of_pods(picture.pods, HOOK.bind(picture.disks))
     wanted += found.wanted
-    for pod in picture.pods:
-        unknown |= _of_pod(pod, picture.disks)[1] if _asks(pod) else set()
     lines = _models(classes.root_devices, picture.disks, unknown)
     wanted += _edits(_ROOT, lines, "cost of block I/O on this disk")
+    unmet = f"no disk found for {', '.join(sorted(unknown)[:5])}" if unknown else ""
+    for pod in picture.pods:
+        unknown |= _of_pod(pod, picture.disks)[1] if _asks(pod) else set()
     if not wanted and not unknown:
         return edits.switched_off("block I/O is set neither for a class nor for a pod")
     count = len({edit.group for edit in wanted})
     reason = f"block I/O of {count} groups"
     if unknown:
         reason += f"; no disk found for {', '.join(sorted(unknown)[:5])}"
-    return edits.Decision(reason, tuple(wanted), figures={"unknown-disks": len(unknown)})
+    figures = {"unknown-disks": float(len(unknown))}
+    return edits.Decision(reason, tuple(wanted), figures=figures, unmet=unmet)
 
 
 def adjust(subject: subjects.Subject, disks: Mapping[str, str]) -> adjustments.Adjustment:

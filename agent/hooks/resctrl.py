@@ -97,7 +97,7 @@ def decide(
     if machine is None:
         why = "the kernel or the processor cannot divide its cache"
         first = "resctrl has to be mounted first"
-        return edits.Decision(first if wanted else why, tuple(wanted))
+        return edits.Decision(first if wanted else why, tuple(wanted), unmet="" if wanted else why)
     parts, problems = _classes(classes if enabled else {}, machine)
     wanted += parts
     found = reconciliation.of_pods(pods, HOOK.bind(rule(classes, machine, most, of_pods=of_pods)))

@@ -31,6 +31,21 @@ class Slo(msgspec.Struct, frozen=True):
     """Tells one that was deleted and made anew apart, whose generations begin anew as well."""
 
 
+class Stated(msgspec.Struct, frozen=True):
+    """The NodeSLO as the API server has it, readable or not."""
+
+    uid: str
+    generation: int
+    version: str
+    conditions: Any = ()
+    """What its status says, of whatever shape."""
+
+    def newer(self, other: "Stated") -> bool:
+        """Tell whether this is a later state of the same object."""
+        mine, theirs = self.version, other.version
+        return not (mine.isdecimal() and theirs.isdecimal()) or int(mine) >= int(theirs)
+
+
 class _NodeMetric(core.Wire, frozen=True, gc=False):
     """How a NodeMetric asks to be filled; what it is filled with is ours, and long."""
 
@@ -58,6 +73,8 @@ class Watched:
         """The NodeSLO that could be read last."""
         self.problem: str | None = None
         """Why the present NodeSLO cannot be read, so that what it said before stands."""
+        self.stated: Stated | None = None
+        """The present NodeSLO, None where there is none or nothing was heard yet."""
         fields = f"metadata.name={node_name}"
         self._nodes = watched.add(reflector.whole(resources.NODES, core.Node, fields=fields))
         self._slos = watched.add(
@@ -105,6 +122,9 @@ class Watched:
 
     def _read_slo(self, raw: Mapping[str, Any]) -> Slo:
         """Read a NodeSLO; where it makes no sense, what it said before stands."""
+        stated = _stated(raw)
+        if self.stated is None or self.stated.uid != stated.uid or stated.newer(self.stated):
+            self.stated = stated
         try:
             found = read_slo(raw)
         except stores.UNREADABLE as error:
@@ -118,9 +138,19 @@ class Watched:
         if change.new is _UNREADABLE:
             return
         if change.new is None:
-            self.problem = None
+            self.problem = self.stated = None
         self.memory.keep_slo(None if change.new is None else self._raw)
         self._before = change.new
+
+
+def _stated(raw: Mapping[str, Any]) -> Stated:
+    metadata, status = raw.get("metadata") or {}, raw.get("status")
+    return Stated(
+        metadata.get("uid") or "",
+        metadata.get("generation") or 0,
+        metadata.get("resourceVersion") or "",
+        status.get("conditions") if isinstance(status, Mapping) else (),
+    )
 
 
 def _slo_before(memory: last_enforced.Remembered) -> Slo | None:

@@ -10,7 +10,7 @@ from typing import Protocol
 import msgspec
 
 from agent.apply import audit, enforcer, executor
-from agent.decide import catalogue, planner, windows
+from agent.decide import catalogue, planner, spec_enforcement, windows
 from agent.loop import births, tick_metrics
 from agent.model import cgroup_layout as layouts
 from agent.model import edits, live_switches, state, strategy_settings
@@ -81,8 +81,7 @@ class Ticks:
         self.decisions: Mapping[str, edits.Decision] = {}
         """The latest decision of each strategy, by name."""
         self.problem: str | None = "no tick has run yet"
-        self.enforced = False
-        """Whether the last tick carried out all that suppression had decided."""
+        self._halted = False
         self.evictor: Evictor | None = None
         self.births: births.Births | None = None
         """What container runtimes are answered; None where none asks."""
@@ -129,6 +128,21 @@ class Ticks:
     def layout(self) -> layouts.Layout | None:
         """Where the groups lie, None while that is unknown."""
         return self._observer.layout
+
+    @property
+    def standing(self) -> spec_enforcement.Standing:
+        """What the latest tick left behind."""
+        return spec_enforcement.Standing(
+            self.mode,
+            self._planner.gates,
+            self.decisions,
+            None if self._halted or self._looked is None else self._looked.strategies,
+            writing=self._writing and self.enforcer.started and not self._halted,
+            problem=self.problem or "",
+            unwritten=self.enforcer.unwritten,
+            unreleased=self.enforcer.unreleased,
+            spared=self._planner.scope.spared(self._planner.live),
+        )
 
     def reach(self, name: str, pod: state.PodState) -> planner.Mode:
         """Return how far a strategy goes in what concerns a pod."""
@@ -185,7 +199,7 @@ class Ticks:
                 self._planner.forget()
             names = self.names if halt.off else ()
             round_ = planner.Round(decisions=dict.fromkeys(names, edits.switched_off(halt.reason)))
-        self.decisions = round_.decisions
+        self.decisions, self._halted = round_.decisions, halt is not None
         self._figures.show(picture, round_)
         self.problem = self._apply(round_, halt)
         if self.births is not None:
@@ -215,14 +229,6 @@ class Ticks:
         if self.births is not None and self.enforcer.started and self._writing and wanted:
             self._take(self.enforcer.apply(wanted, now))
             self.births.watch((edit.key for edit in wanted), now)
-
-    def yielded(self) -> str | None:
-        """Name the files that other programs keep writing, None when there are none."""
-        lost = self.enforcer.given_up
-        return (
-            "; ".join(f"{role} of {group}: {text!r}" for (role, group), text in lost.items())
-            or None
-        )
 
     def put_back(self, reason: str) -> None:
         """Put the node back; what fails stays in the journal for the next start."""
@@ -258,7 +264,7 @@ class Ticks:
             self.births.settle(self.enforcer, self._planner, self._clock.monotonic())
 
     def _apply(self, round_: planner.Round, halt: "_Halt | None") -> str | None:
-        started, self.enforced = self._started(), False
+        started = self._started()
         if started is not True:
             # Nothing to write to: what was read still makes a report.
             self._planner.forget()
@@ -270,14 +276,6 @@ class Ticks:
         if halt is not None:
             return self._take(self.enforcer.put_back(halt.reason, now)) if halt.ends else None
         outcome = self.enforcer.apply(round_.wanted, now)
-        suppress = round_.decisions.get(SUPPRESS)
-        self.enforced = (
-            self._writing
-            and suppress is not None
-            and self.mode(SUPPRESS) is planner.Mode.ENFORCE
-            and not outcome.problem
-            and outcome.failed.isdisjoint(edit.key for edit in suppress.wanted)
-        )
         if round_.observed:
             outcome.records += self.enforcer.observe(round_.observed, now).records
         return self._take(outcome)

@@ -140,6 +140,8 @@ class Decision(msgspec.Struct, frozen=True):
     evictions: tuple[Eviction, ...] = ()
     figures: Mapping[str, float] = msgspec.field(default_factory=dict)
     decided: bool = True
+    unmet: str = ""
+    """Why some of what the NodeSLO asks for cannot be carried out on this node."""
 
 
 def undecided(missing: str) -> Decision:
@@ -150,6 +152,11 @@ def undecided(missing: str) -> Decision:
 def switched_off(why: str) -> Decision:
     """Return the decision of a strategy that wants nothing, so that all it set is put back."""
     return Decision(why)
+
+
+def impossible(why: str) -> Decision:
+    """Return the decision of a strategy that is asked for and cannot work on this node."""
+    return Decision(why, unmet=why)
 
 
 def by_key(wanted: Iterable[Edit]) -> dict[Key, Edit]:

@@ -172,6 +172,11 @@ class Classes(msgspec.Struct, frozen=True):
         """Whether classes are told apart by core scheduling."""
         return self.cpu_policy == "coreSched"
 
+    @property
+    def by_terway(self) -> bool:
+        """Whether Terway, and not the agent, limits the network."""
+        return self.network_policy == "terway-qos"
+
 
 class System(msgspec.Struct, frozen=True):
     """Kernel settings of the whole node; None leaves them alone."""

@@ -1,4 +1,4 @@
-"""Publish NodeMetric, and tell in the NodeSLO when it was applied."""
+"""Publish NodeMetric."""
 
 import logging
 import math
@@ -12,7 +12,6 @@ from agent.model import collect_policy, state
 from agent.report import node_metric
 from agent.store import peaks, time_series
 from api import resources
-from api.wire import durations
 from kube.client import client as clients
 from kube.client import errors
 from process.runtime import clock as clocks
@@ -54,7 +53,6 @@ class Reporter:
         self._begin = clock.monotonic()
         self._due = 0.0
         self._failures = 0
-        self._slo_due, self._slo_failures = 0.0, 0
         self.reported_at: float | None = None
         self.problem = "no report sent yet"
         self.scorecard: Callable[[], Mapping[str, object] | None] = lambda: None
@@ -92,7 +90,13 @@ class Reporter:
         if (card := self.scorecard()) is not None:
             body["scorecard"] = card
         try:
-            await self._write(resources.NODE_METRICS, {"status": body})
+            await self._kube.patch(
+                resources.NODE_METRICS,
+                self._name,
+                {"status": body},
+                subresource="status",
+                brief=True,
+            )
         except errors.KubeError as error:
             self._failed(now, error)
             return False
@@ -104,25 +108,6 @@ class Reporter:
         """Return this node's moment that is nearest to one interval after a report."""
         own = self._place * interval
         return own + math.ceil((sent + interval / 2 - own) / interval) * interval
-
-    async def applied(self, at: float) -> bool:
-        """Tell that the present NodeSLO took effect; return whether that was written."""
-        now = self._clock.monotonic()
-        if now < self._slo_due:
-            return False
-        body = {"status": {"nodeMetric": {"updateTime": durations.moment(at)}}}
-        try:
-            await self._write(resources.NODE_SLOS, body)
-        except errors.KubeError as error:
-            self._slo_failures += 1
-            self._slo_due = now + self._pause(self._slo_failures)
-            _logger.warning("NodeSLO status not written node=%s reason=%s", self._name, error)
-            return False
-        self._slo_failures = 0
-        return True
-
-    async def _write(self, resource: resources.Resource, body: Mapping[str, object]) -> None:
-        await self._kube.patch(resource, self._name, body, subresource="status", brief=True)
 
     def _age(self) -> float:
         since = self._begin if self.reported_at is None else self.reported_at

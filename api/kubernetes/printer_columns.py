@@ -151,7 +151,9 @@ SLO: Final = (
     Column("CPU threshold", ".spec.resourceUsedThresholdWithBE.cpuSuppressThresholdPercent",
            "integer", "Use of the node's CPU above which batch work is held back, in percent"),
     Column("CPU burst", ".spec.cpuBurstStrategy.policy"),
+    _held("Enforced", "Whether the agent enforces all of it"),
     _AGE,
+    _reason("Enforced"),
 )  # fmt: skip
 METRIC: Final = (
     Column("CPU", ".status.nodeMetric.nodeUsage.resources.cpu", description="CPU in use"),

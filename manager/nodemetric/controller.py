@@ -36,6 +36,7 @@ class NodeMetrics:
             return unseen
         metric = self.metrics.get(name)
         there = None if metric is None else metric.present
+        there = node_objects.at_version(there, self.metrics.version_of(name))
         node = self.nodes.get(name)
         if node is None:
             return await self.writer.carry_out(

@@ -30,7 +30,8 @@ class NodeSLOs:
         unseen = self.writer.unseen(resources.NODE_SLOS, name, self.slos)
         if unseen is not None:
             return unseen
-        node, there = self.nodes.get(name), self.slos.get(name)
+        node = self.nodes.get(name)
+        there = node_objects.at_version(self.slos.get(name), self.slos.version_of(name))
         if node is None:
             return await self.writer.carry_out(
                 node_objects.orphaned(resources.NODE_SLOS, name, there)

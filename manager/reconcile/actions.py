@@ -6,6 +6,7 @@ from typing import Any
 
 from api import resources
 from api.koordinator import event_reasons
+from domain import conditions
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -60,14 +61,15 @@ class Merge:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SetCondition:
-    """Make this the only condition in the status of an object; the moment is added in writing."""
+    """Set one condition of an object and keep those of others; the moment is added in writing."""
 
     resource: resources.Resource
     name: str
-    type: str
-    status: str
-    reason: str
-    note: str
+    condition: conditions.Condition[str]
+    present: Any = ()
+    """The conditions as they stand, of whatever shape."""
+    version: str = ""
+    """The resource version at which they were seen; guards what others wrote since."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

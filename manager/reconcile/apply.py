@@ -4,8 +4,7 @@ import collections
 from typing import Any, Final, assert_never
 
 from api import resources
-from api.wire import durations
-from domain import field_ownership
+from domain import conditions, field_ownership
 from kube.client import client as clients
 from kube.client import errors
 from kube.controllers import controller, recorder
@@ -100,7 +99,7 @@ class Writer:
                     field_manager=field_ownership.MANAGER,
                 )
                 self._wrote(resource, name, answer, "status")
-            case actions.SetCondition(resource, name):
+            case actions.SetCondition():
                 await self._set_condition(step)
             case actions.PatchPod():
                 await self._patch_pod(step)
@@ -143,17 +142,16 @@ class Writer:
         self._writes.labels(step.resource.plural, "delete").inc()
 
     async def _set_condition(self, step: actions.SetCondition) -> None:
-        condition = {
-            "type": step.type,
-            "status": step.status,
-            "reason": step.reason,
-            "message": step.note,
-            "lastTransitionTime": durations.moment(self._clock.now()),
-        }
+        said = conditions.merged(
+            step.present, (step.condition,), self._clock.now(), types=(step.condition.type,)
+        )
+        if said is None:
+            return
+        guard = {"metadata": {"resourceVersion": step.version}} if step.version else {}
         answer = await self._client.patch(
             step.resource,
             step.name,
-            {"status": {"conditions": [condition]}},
+            {**guard, "status": {"conditions": said}},
             subresource="status",
             field_manager=field_ownership.MANAGER,
         )

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from api import names, resources
-from domain import field_ownership
+from domain import conditions, field_ownership
 from manager.reconcile import actions
 
 EFFECTIVE: Final = "Effective"
@@ -31,27 +31,37 @@ class Present(msgspec.Struct, frozen=True, gc=False):
     foreign: frozenset[field_ownership.Path]
     effective: str = ""
     """Status of the condition of that name."""
+    conditions: tuple[Any, ...] = ()
+    """All conditions of an object that another client made; on our own there is none of ours."""
+    version: str = ""
+    """The resource version at which it was seen last, where a controller asks for it."""
 
 
 def present(raw: Mapping[str, Any]) -> Present:
     """Project an object of either kind."""
     metadata = raw.get("metadata") or {}
     managed = metadata.get("managedFields")
+    made_by_us = (metadata.get("labels") or {}).get(
+        names.LABEL_CREATED_BY
+    ) == field_ownership.MANAGER
+    said = (raw.get("status") or {}).get("conditions") or ()
     return Present(
         name=metadata.get("name", ""),
         uid=metadata.get("uid", ""),
-        made_by_us=(metadata.get("labels") or {}).get(names.LABEL_CREATED_BY)
-        == field_ownership.MANAGER,
+        made_by_us=made_by_us,
         spec=raw.get("spec") or {},
         ours=field_ownership.owned(managed, field_ownership.is_ours),
         foreign=field_ownership.owned(managed, lambda one: not field_ownership.is_ours(one)),
-        effective=_effective(raw.get("status") or {}),
+        effective=next((str(c.get("status")) for c in said if c.get("type") == EFFECTIVE), ""),
+        conditions=() if made_by_us else tuple(said),
     )
 
 
-def _effective(status: Mapping[str, Any]) -> str:
-    conditions = status.get("conditions") or ()
-    return next((str(c.get("status")) for c in conditions if c.get("type") == EFFECTIVE), "")
+def at_version(there: Present | None, version: int) -> Present | None:
+    """Return an object with the resource version that its store knows; 0 is unknown."""
+    if there is None or not version:
+        return there
+    return msgspec.structs.replace(there, version=str(version))
 
 
 def planned(
@@ -78,7 +88,8 @@ def planned(
         note = f"left as another client has set it: {', '.join(left)}"
         message = f"{message}; {note}"
         steps.append(actions.Tell(resource, name, there.uid, FIELDS_LEFT, note))
-    return actions.Plan(message, (*steps, *welcomed(resource, name, there)))
+    # The status first: its write is guarded by a version, which writing the spec would move.
+    return actions.Plan(message, (*welcomed(resource, name, there), *steps))
 
 
 def welcomed(
@@ -87,7 +98,8 @@ def welcomed(
     """Plan to take back that an object has no effect, now that its node exists."""
     if there.effective != "False":
         return ()
-    return (_condition(resource, name, "True", "NodeExists", f"node {name} exists"),)
+    said = conditions.Condition(EFFECTIVE, True, "NodeExists", f"node {name} exists")
+    return (_condition(resource, name, there, said),)
 
 
 def _left(
@@ -112,13 +124,17 @@ def orphaned(resource: resources.Resource, name: str, there: Present | None) -> 
     if there.effective == "False":
         return actions.Plan(note)
     told = actions.Tell(resource, name, there.uid, NO_SUCH_NODE, note, warning=True)
-    return actions.Plan(note, (_condition(resource, name, "False", NO_SUCH_NODE, note), told))
+    said = conditions.Condition(EFFECTIVE, False, NO_SUCH_NODE, note)
+    return actions.Plan(note, (_condition(resource, name, there, said), told))
 
 
 def _condition(
-    resource: resources.Resource, name: str, status: str, reason: str, note: str
+    resource: resources.Resource,
+    name: str,
+    there: Present,
+    said: conditions.Condition[str],
 ) -> actions.SetCondition:
-    return actions.SetCondition(resource, name, EFFECTIVE, status, reason, note)
+    return actions.SetCondition(resource, name, said, there.conditions, there.version)
 
 
 def _apply(

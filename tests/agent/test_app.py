@@ -304,7 +304,7 @@ async def test_two_agents_never_write_to_one_node(world, new_pod):
     world.add_pod(new_pod("batch", "BestEffort"), 6000)
     world.create(resources.NODE_SLOS, {"spec": THRESHOLDS})
     async with world.agent() as first:
-        await world.until_ticking(lambda: first.ticks.enforced)
+        await world.until_ticking(lambda: first.ticks.standing.writing)
         async with world.agent() as second:
             await world.until_ticking(lambda: "in use by an agent" in (second.ticks.problem or ""))
             assert not second.health.ready

@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from agent.model import cgroup_layout
 from agent.model.cpus import kubelet_cpu_manager
-from agent.report import drift_events
+from agent.report.events import drift_events
 from domain.cpus import cpulists
 from process.runtime import metrics
 from tests.planes.host import kubepods

@@ -22,11 +22,12 @@ def decide(picture: state.NodeState, system: strategy_settings.System) -> edits.
         edited.append(edits.Edit(_R.SCHED_FEATURE, feature, str(int(on)), reason))
     if not edited and not illegal:
         return edits.switched_off("no kernel setting is made")
-    reason = f"{len(edited)} kernel settings"
+    reason, unmet = f"{len(edited)} kernel settings", ""
     if illegal:
         named = ", ".join(f"{role.value} {value}" for role, value in illegal.items())
-        reason += f"; outside of what the kernel takes: {named}"
-    return edits.Decision(reason, tuple(edited), figures={"illegal": len(illegal)})
+        unmet = f"outside of what the kernel takes: {named}"
+        reason += f"; {unmet}"
+    return edits.Decision(reason, tuple(edited), figures={"illegal": len(illegal)}, unmet=unmet)
 
 
 def wanted(

@@ -153,7 +153,7 @@ def decide(picture: state.NodeState, wanted: strategy_settings.Strategies) -> ed
     """Return the tree, the classes of pods with a limit, and who belongs where."""
     classes, total = wanted.classes, wanted.system.bandwidth
     if (why := _refusal(classes, total)) is not None:
-        return edits.switched_off(why)
+        return edits.impossible(why)
     members, problems = _members(picture.pods)
     if not any(classes.network.get(q, _NONE).enable for q in (qos.QoS.LS, qos.QoS.BE)) and not any(
         one.own for one in members
@@ -163,11 +163,11 @@ def decide(picture: state.NodeState, wanted: strategy_settings.Strategies) -> ed
     if network is None:
         return edits.undecided("the network of this node")
     if (why := unusable(network, picture)) is not None:
-        return edits.switched_off(why)
+        return edits.impossible(why)
     try:
         found = shares(classes, total)
     except bandwidth.BandwidthError as error:
-        return edits.switched_off(str(error))
+        return edits.impossible(str(error))
     granted = grant(found, members)
     return _plan(picture, network, granted, members, [*problems, *granted.problems])
 

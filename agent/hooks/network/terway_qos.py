@@ -23,10 +23,10 @@ _CGROUPS: Final = "/sys/fs/cgroup/net_cls"
 
 def decide(picture: state.NodeState, wanted: strategy_settings.Strategies) -> edits.Decision:
     """Return both files, none where Terway is not to be told anything."""
-    if wanted.classes.network_policy != POLICY:
+    if not wanted.classes.by_terway:
         return edits.switched_off(f"netQOSPolicy is not {POLICY}")
     if _R.TERWAY_PODS not in picture.kernel.roles:
-        return edits.switched_off(
+        return edits.impossible(
             "there is no folder of Terway's files, or host.terwayQos does not name it"
         )
     try:

@@ -9,7 +9,7 @@ import pytest
 from agent.decide import planner
 from agent.loop import ticks
 from agent.model import slo_settings
-from agent.report import binding_events
+from agent.report.events import binding_events
 from api import names
 from domain.cluster_settings import node_slo
 from domain.cpus import cpulists

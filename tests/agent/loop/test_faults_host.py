@@ -5,16 +5,24 @@ import os
 
 import pytest
 
-from agent.decide import planner
+from agent.decide import planner, spec_enforcement
 from agent.host import files
 from agent.loop import ticks
 from agent.model import state, strategy_settings
+from domain import conditions
 from process.runtime import clock as clocks
 from process.runtime import metrics
+from tests.agent import spec_verdicts
 
 LONG = bool(os.environ.get("KOORD_SOAK"))
 ERRORS = (
     [errno.EROFS, errno.EACCES, errno.EINVAL, errno.EBUSY, errno.EIO] if LONG else [errno.EROFS]
+)
+
+
+_SAID = "enforced: cpu-suppress"
+ALL = spec_enforcement.Verdict(
+    conditions.Condition("Enforced", True, "AllEnforced", _SAID), applied=True
 )
 
 
@@ -99,7 +107,8 @@ def test_a_host_that_takes_nothing_is_named_once_and_goes_on_when_it_does(bench)
     bench.refused = "/cgroup"
     bench.seconds(40)
     assert bench.loop.problem is None
-    assert (cpus(bench), bench.loop.enforced) == (before, False)
+    assert (cpus(bench), spec_verdicts.of(bench.loop).applied) == (before, False)
+    assert "failed: cpu-suppress (cpu" in spec_verdicts.of(bench.loop).condition.message
     # All groups of one value together, and once.
     said = [(record.role, record.value) for record in bench.failures()]
     assert len(said) == len(set(said)) <= 4
@@ -107,6 +116,7 @@ def test_a_host_that_takes_nothing_is_named_once_and_goes_on_when_it_does(bench)
     bench.refused = ""
     bench.seconds(60)
     assert cpus(bench) != before
+    assert spec_verdicts.of(bench.loop) == ALL
     bench.loop.put_back("uninstall")
     bench.loop.stop()
     assert cpus(bench) == before
@@ -116,4 +126,4 @@ def test_what_another_strategy_cannot_write_does_not_hide_that_suppression_holds
     bench.refused = "cpu.weight" if bench.host.tree.version == 2 else "cpu.shares"
     bench.seconds(5)
     assert {record.role for record in bench.failures()} == {"cpu-shares"}
-    assert bench.loop.enforced
+    assert spec_verdicts.of(bench.loop) == ALL

@@ -11,6 +11,7 @@ from api.kubernetes import core
 from domain.cluster_settings import node_slo
 from process.runtime import clock as clocks
 from process.runtime import metrics
+from tests.agent import spec_verdicts
 
 GIB = 1 << 30
 ENFORCE, OBSERVE, OFF = (
@@ -113,7 +114,8 @@ async def test_off_puts_the_node_back_at_once_and_back_on_goes_on(world):
         "switched off by the live switch agent"
     }
     assert world.left_in_the_journal() == ()
-    assert not world.loop.enforced
+    assert not spec_verdicts.of(world.loop).applied
+    assert "switched off: cpu-suppress" in spec_verdicts.of(world.loop).condition.message
     world.say(live_switches.Here())
     await world.seconds(2)
     assert world.ours() != world.before
@@ -139,7 +141,8 @@ async def test_observe_puts_the_node_back_and_goes_on_deciding(world):
     assert [one.uid for one in world.evictor.observed] == ["batch"]
     assert "would have written" in {one.outcome for one in world.loop.audit.records()}
     assert {world.loop.mode(name) for name in world.loop.names} == {OBSERVE}
-    assert not world.loop.enforced
+    assert not spec_verdicts.of(world.loop).applied
+    assert "only observed: cpu-suppress" in spec_verdicts.of(world.loop).condition.message
 
 
 async def test_one_strategy_leaves_the_others_alone(world):

@@ -169,12 +169,12 @@ async def test_observing_changes_no_byte(host, tmp_path, caplog):
 async def test_a_lost_quarrel_is_named(loaded):
     loaded.host.know(thresholds=suppress())
     await loaded.seconds(4)
-    assert loaded.loop.yielded() is None
+    assert loaded.loop.enforcer.yielded() is None
     for _ in range(4):
         loaded.host.batch_file("cpuset.cpus").write_text("0-6\n")
         await loaded.seconds(1)
-    assert "'0-6'" in loaded.loop.yielded()
-    assert loaded.loop.yielded().startswith("cpuset of kubepods.slice/")
+    assert "'0-6'" in loaded.loop.enforcer.yielded()
+    assert loaded.loop.enforcer.yielded().startswith("cpuset of kubepods.slice/")
 
 
 async def test_a_journal_that_cannot_be_read_stops_all_writing(loaded):

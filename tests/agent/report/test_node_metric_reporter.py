@@ -181,27 +181,6 @@ async def test_a_kubelet_that_never_answers_does_not_stop_reports(sender, clock)
     assert await sender.step(measured(), unsettled)
 
 
-@pytest.mark.parametrize(("status", "expected"), [(200, True), (409, False)])
-async def test_the_slo_is_told_when_it_took_effect(sender, api, status, expected):
-    api.statuses = [status]
-    assert await sender.applied(1.7e9) is expected
-    path, body = api.bodies[0]
-    assert path == "/apis/slo.koordinator.sh/v1alpha1/nodeslos/n1/status"
-    assert body == {"status": {"nodeMetric": {"updateTime": "2023-11-14T22:13:20Z"}}}
-
-
-async def test_an_slo_whose_status_is_refused_is_told_of_less_and_less_often(sender, api, clock):
-    api.statuses = [403] * 100
-    for _ in range(100):
-        assert not await sender.applied(1.7e9)
-        await clock.advance(1)
-    assert 5 <= len(api.bodies) <= 10
-    api.statuses = []
-    await clock.advance(node_metric_reporter.LONGEST_PAUSE)
-    assert await sender.applied(1.7e9)
-    assert await sender.applied(1.7e9)
-
-
 async def test_the_age_of_the_last_report_is_told(sender, api, clock):
     await clock.advance(40)
     assert sender.figures.value("koord_agent_report_age_seconds") == 40

@@ -32,8 +32,14 @@ PARTS = effective.ClusterSettings(effective.DEFAULTS).parts({})
 SPEC = node_slo.render(PARTS, {}).spec
 
 
-def present(spec, *entries, label=True, effective=""):
-    conditions = [{"type": node_objects.EFFECTIVE, "status": effective}] if effective else []
+ENFORCED = {"type": "Enforced", "status": "False"}
+
+
+def present(spec, *entries, label=True, effective="", others=()):
+    conditions = [
+        *others,
+        *([{"type": node_objects.EFFECTIVE, "status": effective}] * bool(effective)),
+    ]
     labels = {names.LABEL_CREATED_BY: "koord-manager"} if label else {}
     return node_objects.present(
         {
@@ -163,10 +169,26 @@ def test_made_by_hand_without_a_node_is_told_once() -> None:
     assert node_objects.orphaned(resources.NODE_SLOS, "n1", again).steps == ()
 
 
+@pytest.mark.parametrize("effective", ["", "False"], ids=["no node", "node"])
+def test_conditions_of_others_are_kept_and_guarded_by_the_version_seen(effective) -> None:
+    there = present(SPEC, label=False, effective=effective, others=[ENFORCED])
+    seen = node_objects.at_version(there, 7)
+    plan = planned(seen) if effective else node_objects.orphaned(resources.NODE_SLOS, "n1", seen)
+    (step,) = (one for one in plan.steps if isinstance(one, actions.SetCondition))
+    assert (step.present[0], step.version) == (ENFORCED, "7")
+    assert node_objects.at_version(there, 0) == there
+    assert node_objects.at_version(None, 7) is None
+
+
+def test_the_status_is_written_before_the_spec_moves_the_version() -> None:
+    steps = planned(present({}, label=False, effective="False")).steps
+    assert [type(step) for step in steps] == [actions.SetCondition, actions.Apply]
+
+
 def test_a_node_that_appears_makes_it_effective() -> None:
     (step,) = planned(present(SPEC, label=False, effective="False")).steps
     assert isinstance(step, actions.SetCondition)
-    assert step.status == "True"
+    assert step.condition.holds
 
 
 def test_what_pods_may_ask_for_reaches_the_nodes_that_it_is_meant_for() -> None:

@@ -89,6 +89,24 @@ async def test_object_of_no_node_is_kept_and_told_that_it_has_no_effect(world, k
     assert world.stored(kind, "node-sample")
 
 
+@BOTH
+async def test_what_the_agent_says_in_the_status_stays(world, kind) -> None:
+    enforced = {"type": "Enforced", "status": "True", "reason": "Enforced", "message": "all"}
+    await world.admin.create(kind, made_by_hand(kind, "n1", {}))
+    said = {"status": {"conditions": [enforced]}}
+    await world.admin.patch(kind, "n1", said, subresource="status")
+
+    def conditions():
+        return {one["type"]: one for one in world.stored(kind, "n1")["status"]["conditions"]}
+
+    async with world.manager():
+        await world.until(lambda: "Effective" in conditions())
+        assert conditions()["Enforced"] == enforced
+        await world.node("n1")
+        await world.until(lambda: conditions()["Effective"]["status"] == "True")
+    assert conditions()["Enforced"] == enforced
+
+
 async def test_nodes_get_what_their_entry_says(world) -> None:
     await world.node("n1", labels={"pool": "gold"})
     await world.node("n2")

@@ -11,7 +11,7 @@ from agent.loop import ticks
 from agent.model import slo_settings
 from agent.model.cpus import drift, kubelet_cpu_manager
 from agent.observe.cgroups import effective_cpusets
-from agent.report import drift_events
+from agent.report.events import drift_events
 from api import names
 from domain.cluster_settings import node_slo
 from domain.cpus import cpulists

@@ -9,7 +9,7 @@ from agent.apply.evictions import evictor
 from agent.assembly import effects
 from agent.loop import ticks
 from agent.model import edits, state
-from agent.report import cache_events
+from agent.report.events import cache_events
 from process.runtime import clock as clocks
 from process.runtime import metrics
 

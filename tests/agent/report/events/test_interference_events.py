@@ -8,7 +8,8 @@ import pytest
 from agent.decide.interference import findings
 from agent.model import cgroup_layout, collect_policy, state
 from agent.observe import interference
-from agent.report import interference_events, node_metric
+from agent.report import node_metric
+from agent.report.events import interference_events
 from agent.store import time_series
 from api import names, resources
 from api.koordinator.metrics import nodemetric

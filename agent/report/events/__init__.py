@@ -1,0 +1,1 @@
+"""Events that the agent posts on pods: bindings, cache shares, drift of cpusets, interference."""
