@@ -147,6 +147,7 @@ class Parts:
         )
         checks.warn("strategies", lambda: made.problem)
         self.capabilities = lambda: made.rows
+        made.devices = self.asked.devices.lacks
         return made
 
     def reclaim(

@@ -15,6 +15,7 @@ NAME: Final = "devices"
 SECONDS: Final = 1.0
 INVENTORY_SECONDS: Final = 10.0
 MOST_OWNERS: Final = 16_384
+HANGS: Final = "a driver does not answer"
 
 
 class GpuSource(Protocol):
@@ -123,7 +124,12 @@ class Collector:
 
     def collect(self, sight: collectors.Sight) -> None:
         """Take what the last look found, and let the next one begin."""
-        look = self._apart.turn(sight.at)
+        try:
+            look = self._apart.turn(sight.at)
+        except files.ReadingError:
+            # Without the time, which would be published anew again and again.
+            self._latest.problems = {latest_findings.LOOK: HANGS}
+            raise
         if look is None:
             return
         self.take(look, sight)
@@ -144,6 +150,7 @@ class Collector:
         self._sample(look.readings, sight)
         if self._latest.clashes:
             problems["object"] = "; ".join(self._latest.clashes[:3])
+        self._latest.problems = problems
         self._show(look.inventory, problems)
         if problems:
             said = "; ".join(f"{source}: {reason}" for source, reason in problems.items())

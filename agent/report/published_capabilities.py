@@ -1,4 +1,4 @@
-"""Say on the Node which strategies it can carry out, so that none is promised in vain."""
+"""Say on the Node what it can carry out and what it lacks, so that nothing is promised in vain."""
 
 import logging
 from collections.abc import Callable
@@ -31,6 +31,8 @@ class Published:
         self.rows: tuple[capability_matrix.Row, ...] = ()
         self.problem: str | None = None
         """Why the Node does not say it, None when it does."""
+        self.devices: Callable[[], tuple[capability_matrix.Row, ...]] = tuple
+        """Says what is lacking of devices."""
         self._kube = kube
         self._clock = clock
         self._name = name
@@ -62,7 +64,7 @@ class Published:
         if node is None:
             self.problem = "the Node has not been seen yet"
             return
-        text = capability_matrix.published(self.rows)
+        text = capability_matrix.published((*self.rows, *self.devices()))
         if node.metadata.annotations.get(names.ANNOTATION_STRATEGIES) == text:
             self.problem = None
             return

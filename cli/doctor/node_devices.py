@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from agent.devices import device_inventory, gpus, nvml, rdma
+from agent.devices import device_inventory, gpus, latest_findings, nvml, rdma
 from agent.model import capability_matrix
 
-GPUS: Final = "gpus"
-ADAPTERS: Final = "rdma"
+GPUS: Final = latest_findings.ROWS[device_inventory.GPU]
+ADAPTERS: Final = latest_findings.ROWS[device_inventory.RDMA]
 
 
 def rows(
