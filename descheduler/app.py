@@ -11,7 +11,7 @@ from typing import Final
 
 from descheduler.configuration import addresses, by_profile
 from descheduler.gain import measured_load
-from descheduler.gain.options import Options
+from descheduler.gain.options import EXCHANGE_SECONDS, Options
 from descheduler.informers import watched
 from descheduler.migration import stores
 from descheduler.migration import term as migration
@@ -237,7 +237,7 @@ async def running(
 def _options(given: GainSettings, chosen: configured.Configured) -> Options:
     return Options(
         least_gain_per_cost=given.least_gain_per_cost,
-        cool_down_seconds=chosen.head.cool_down,
+        exchange_seconds=max(chosen.head.cool_down, EXCHANGE_SECONDS),
         resources=given.resources,
         emptied_points=given.emptied_points,
     )

@@ -46,6 +46,7 @@ class Deciding:
 def build(settings: Settings, figures: metrics.Registry, known: registry.Plugins) -> Deciding:
     """Build the plug-ins that are enabled, and the state that they look at."""
     registry.check(settings.plugins, known)
+    known = registry.at_home(known, settings.namespace)
     built = registry.build(plugin_selection.select(settings.plugins), known=known)
     plugins = built.plugins.values()
     line = registry.assemble(built)

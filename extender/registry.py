@@ -32,10 +32,14 @@ def _load_aware(arguments: Arguments | None) -> protocols.Plugin:
     return load_aware.LoadAware(load_arguments.arguments(arguments))
 
 
-def _elastic_quota(arguments: Arguments | None) -> protocols.Plugin:
+def _elastic_quota(
+    arguments: Arguments | None, namespace: str = names.NAMESPACE
+) -> protocols.Plugin:
     assert isinstance(arguments, job.ElasticQuotaArgs)
     return elastic_quota.ElasticQuota(
-        model.rules(arguments), preempts_default=not arguments.disable_default_quota_preemption
+        model.rules(arguments),
+        preempts_default=not arguments.disable_default_quota_preemption,
+        namespace=namespace,
     )
 
 
@@ -91,6 +95,14 @@ PLUGINS: Plugins = {
     models.SCARCE_RESOURCE_AVOIDANCE: _scarce_resource_avoidance,
 }
 """By the name in scheduler configurations; arguments are None where a plug-in takes none."""
+
+
+def at_home(known: Plugins, namespace: str) -> Plugins:
+    """Return the plug-ins of an extender that runs in a namespace."""
+    if known.get(models.ELASTIC_QUOTA) is not _elastic_quota:
+        return known
+    found = functools.partial(_elastic_quota, namespace=namespace)
+    return {**known, models.ELASTIC_QUOTA: found}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

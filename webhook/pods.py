@@ -210,7 +210,8 @@ def _pinned(
 ) -> review.Pod:
     if gates.QUOTA_TREES not in picture.gates:
         return pod
-    pinned, tree = quota_affinity.pin(asked, pod, picture.trees)
+    default = gates.NO_DEFAULT_QUOTA not in picture.gates
+    pinned, tree = quota_affinity.pin(asked, pod, picture.trees, default=default)
     if tree:
         told["tree"] = tree
     return pinned
@@ -223,7 +224,7 @@ def _devised(
         return pod
     changed = pod_devices.normalise(pod)
     if changed is not pod and not isinstance(changed, review.Refusal):
-        pairs = zip(pod["spec"]["containers"], changed["spec"]["containers"], strict=True)
+        pairs = pod_devices.pairs(pod, changed)
         earlier = signature.earlier(asked.object).get("devices")
         listed = earlier if isinstance(earlier, list) else []
         known = {one for one in listed if isinstance(one, str)}

@@ -89,7 +89,9 @@ def _victims(
 
 def helpful(task: eviction.Task) -> eviction.Task:
     """Leave out the victims whose eviction would give back nothing of what is wanted."""
-    victims = tuple(pod for pod in task.victims if pod.pod.metadata.uid in task.released)
+    victims = tuple(
+        pod for pod in task.victims if any(task.released.get(pod.pod.metadata.uid, {}).values())
+    )
     return msgspec.structs.replace(task, victims=victims)
 
 

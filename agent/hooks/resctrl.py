@@ -138,7 +138,7 @@ def rule(
 
 def adjust(subject: subjects.Subject, by: Rule) -> adjustments.Adjustment:
     """Return the resctrl group of a container; with a pod, the share of that group."""
-    if not subject.pod.active:
+    if not subject.pod.active or subject.in_guest:
         return adjustments.NOTHING
     group, made = _belongs(subject.pod, by)
     if subject.level is subjects.Level.POD:

@@ -93,7 +93,7 @@ class Reclaimer:
         found: list[memory_reclaim.Reading] = []
         if wanted is None or not wanted.wmark_ratio:
             return found
-        for container in pod.containers:
+        for container in pod.inside:
             limit = state.core_amount(container.container.resources.limits, names.BATCH_MEMORY)
             group = container.group
             if not limit or not group or not container.running:

@@ -102,7 +102,7 @@ class Descheduler:
         assert found.configuration is not None, found.faults
         self._profiles = [registry.made(one) for one in found.configuration.profiles]
         self._chosen = profiles.options(found.configuration.head)
-        self._options = Options(cool_down_seconds=day_tally.REST_MINUTES * 60)
+        self._options = Options(exchange_seconds=day_tally.REST_MINUTES * 60)
         self._memory = round_plan.NO_MEMORY
         self._is_ours = is_ours
 

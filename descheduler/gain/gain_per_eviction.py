@@ -60,7 +60,7 @@ class GainPerEviction:
         moves: history.History = history.NONE,
     ) -> None:
         self._options, self._seen, self._loads = options, seen, loads
-        self._exchanges = exchanges.Exchanges(moves.values(), seen.now, options.cool_down_seconds)
+        self._exchanges = exchanges.Exchanges(moves.values(), seen.now, options.exchange_seconds)
         self._slack = eviction_cost.Slack(seen.budgets)
         self._fragments = healing.Fragmentation(seen, tuple(options.resources))
         self._emptying: dict[str, float] = {}

@@ -7,6 +7,7 @@ from typing import Final
 
 from api import names
 
+EXCHANGE_SECONDS: Final = 3600.0
 _WEIGHTS: Final[Mapping[str, int]] = MappingProxyType({names.CPU: 1, names.MEMORY: 1})
 
 
@@ -16,7 +17,7 @@ class Options:
 
     least_gain_per_cost: float = 0.25
     """Moves that gain less per point of cost are not made."""
-    cool_down_seconds: float = 3600.0
+    exchange_seconds: float = EXCHANGE_SECONDS
     """How long no pod moves to a node that others have left for the node that it is on."""
     resources: Mapping[str, int] = dataclasses.field(default_factory=lambda: _WEIGHTS)
     """Weight of each resource whose use nodes are compared by."""

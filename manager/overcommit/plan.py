@@ -1,6 +1,7 @@
 """What is published on a node, why, and whether that is news enough to write it."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Final
 
 from api import names
@@ -168,9 +169,10 @@ def _amounts(seen: Seen, items: tuple[breakdowns.Resource, ...]) -> dict[str, in
     amounts: dict[str, int | None] = dict.fromkeys(_LENT)
     amounts |= {item.resource: item.offered for item in items}
     amounts |= _devices(seen)
+    bandwidth: Mapping[str, int | None] = dict.fromkeys(network.RESOURCES)
     if seen.enabled:
-        amounts |= network.offered(seen.node.annotations)
-    return amounts
+        bandwidth = network.offered(seen.node.annotations)
+    return {**amounts, **bandwidth}
 
 
 def _devices(seen: Seen) -> dict[str, int | None]:

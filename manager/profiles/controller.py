@@ -2,6 +2,7 @@
 
 import dataclasses
 import logging
+import zlib
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
@@ -48,8 +49,6 @@ class Stores:
     profiles: Callable[[str], colocation.ClusterColocationProfile | None]
     namespaces: store.Store[dict[str, str]]
     pods: store.Store[plans.Waiting]
-    draw: Callable[[], int]
-    """Returns a number in [0, 100)."""
 
 
 class ColocationProfiles:
@@ -90,7 +89,7 @@ class ColocationProfiles:
         for pod in list(plans.candidates(profile, self._seen.pods, namespaces)):
             # Its version changes with its status as well, which concerns no pod.
             mark = (f"{name}/{profile.metadata.uid}/{profile.metadata.generation}", pod.uid)
-            if mark in self._until or not self._chosen(profile):
+            if mark in self._until or not _is_chosen(profile, mark):
                 continue
             if not self._bucket.take():
                 break
@@ -104,12 +103,6 @@ class ColocationProfiles:
             f"pods: {said or 'nothing to do'}",
             requeue_after=self._pace.interval_seconds,
             changed=bool(results["changed"]),
-        )
-
-    def _chosen(self, profile: colocation.ClusterColocationProfile) -> bool:
-        percent = profile.percentage
-        return profiles.is_certain(profile) or (
-            percent > 0 and profiles.chosen(percent, self._seen.draw())
         )
 
     def _forget(self) -> None:
@@ -146,3 +139,13 @@ class ColocationProfiles:
             warning=True,
         )
         await self._writer.carry_out(actions.Plan(note, (told,)))
+
+
+def _is_chosen(profile: colocation.ClusterColocationProfile, mark: tuple[str, str]) -> bool:
+    """Tell whether a pod is among those that the probability of a profile means.
+
+    Its lot stays the same for as long as the profile does: drawn anew with every look, each pod
+    that waits for long would be chosen in the end.
+    """
+    lot = zlib.crc32("/".join(mark).encode()) % 100
+    return profiles.is_certain(profile) or profiles.chosen(profile.percentage, lot)

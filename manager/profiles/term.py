@@ -4,7 +4,6 @@ Its stores are its own: overcommit does not wait for them.
 """
 
 import dataclasses
-import random
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
@@ -115,10 +114,7 @@ class Profiles:
     def _follower(
         self, pace: colocation_profile.Pace, writer: apply.Writer, reader: client.Client
     ) -> controller.Reconcile:
-        lots = random.Random()
-        stores = colocation_profile.Stores(
-            self._profile, self._seen.namespaces, self._waiting, lambda: lots.randrange(100)
-        )
+        stores = colocation_profile.Stores(self._profile, self._seen.namespaces, self._waiting)
         return colocation_profile.ColocationProfiles(
             stores, reader, writer, pace, self._clock, self._registry
         ).reconcile

@@ -180,7 +180,7 @@ class Cluster:
     def round(self, seconds: float = 60.0) -> round_plan.RoundPlan:
         """Plan a round, let its moves happen, and let time pass."""
         seen = self.picture()
-        options = Options(cool_down_seconds=self._cool_down, resources={"cpu": 1})
+        options = Options(exchange_seconds=self._cool_down, resources={"cpu": 1})
         loads = measured_load.Loads(options, seen, seen.nodes.values())
         judge = gain_per_eviction.GainPerEviction(options, seen, loads, self._memory.moves)
         given = profiles.Given(seen, judge, Emptiest(seen), self._memory)

@@ -86,8 +86,8 @@ class Round:
         names = self.tasks[feature]["sortedPods"] or []
         if self.ours and feature.endswith("AllocatableEvict"):
             # Whoever takes nothing of what is over would leave in vain.
-            wanted = self.wanted(feature)
-            return [name for name in names if self._requested(name)[0] in wanted]
+            wanted, asked = self.wanted(feature), {name: self._requested(name) for name in names}
+            return [name for name in names if asked[name][0] in wanted and asked[name][1] > 0]
         return list(names)
 
     def _gives(self, name: str, by: str) -> Released:

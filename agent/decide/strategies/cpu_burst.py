@@ -166,7 +166,7 @@ def _pod(
     pod: state.PodState, burst: strategy_settings.Burst, load: Load, buckets: _Buckets
 ) -> list[Change]:
     changes, moved = [], 0
-    for container in pod.containers:
+    for container in pod.inside:
         if not container.lasts:
             continue
         change = _container(container, burst, load, buckets)

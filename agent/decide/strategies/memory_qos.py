@@ -102,7 +102,7 @@ def plan(
         ):
             if (amount := _percent(asked, percent)) is not None:
                 total[role] = total.get(role, 0) + amount
-        for container in pod.containers:
+        for container in pod.inside:
             if container.lasts:
                 found[container.group] = _container(pod, container, settings, unlimited)
                 _approximate(found[container.group], pod, container, settings, picture.kernel)

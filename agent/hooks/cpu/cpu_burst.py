@@ -76,7 +76,7 @@ def adjust(subject: subjects.Subject, rule: Rule) -> adjustments.Adjustment:
     if not subject.spec_known or not pod.active or pod.qos in WITHOUT:
         return adjustments.NOTHING
     burst = of_pod(rule.settings, pod)
-    if burst.policy not in POLICIES or subject.level is subjects.Level.SANDBOX:
+    if burst.policy not in POLICIES or subject.level is subjects.Level.SANDBOX or subject.in_guest:
         return adjustments.NOTHING
     faster = ratio(rule.settings, pod)
     if subject.container is not None:

@@ -1,7 +1,7 @@
 """Refuse pods that their quota has no room for, on every node and with the sum behind it."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -12,8 +12,7 @@ from extender.plugins.elastic_quota import reasons, summaries, tracker, uses, vi
 
 NAME = tracker.NAME
 Pods = protocols.Pods
-EXEMPT = frozenset({"kube-system", names.NAMESPACE})
-"""Namespaces whose pods count, and are never refused: the cluster does not run without them."""
+_SYSTEM: Final = "kube-system"
 
 
 class ElasticQuota:
@@ -32,9 +31,20 @@ class ElasticQuota:
     kinds = (views.UNSCHEDULED_POD, views.ELASTIC_QUOTA)
     expires = False
 
-    def __init__(self, rules: model.Rules, *, preempts_default: bool = False) -> None:
-        """`preempts_default`: pods of the default quota preempt each other."""
+    def __init__(
+        self,
+        rules: model.Rules,
+        *,
+        preempts_default: bool = False,
+        namespace: str = names.NAMESPACE,
+    ) -> None:
+        """`preempts_default`: pods of the default quota preempt each other.
+
+        Pods of `namespace`, in which Koord itself runs, and of kube-system count and are never
+        refused: the cluster does not run without them.
+        """
         self._rules = rules
+        self._exempt = frozenset({_SYSTEM, namespace})
         self._preempts_default = preempts_default
 
     # -- what is known of the cluster ------------------------------------------------------
@@ -61,7 +71,7 @@ class ElasticQuota:
     def pre_filter(self, pod: views.PodInfo, view: views.View) -> tracker.Asked | None:
         """Find the quota in which a pod counts; None where nothing bounds it."""
         state = _state(view)
-        if not state.enforced or pod.key.partition("/")[0] in EXEMPT:
+        if not state.enforced or pod.key.partition("/")[0] in self._exempt:
             return None
         return state.asked(pod)
 
@@ -145,7 +155,7 @@ class ElasticQuota:
     ) -> Iterable[views.Claim]:
         """Name the pods of the same quota: what they leave is free wherever they were."""
         found = victims.potential(_state(view), pod, groups, default_quota=self._preempts_default)
-        return (claim for claim in found if claim.pod.namespace not in EXEMPT)
+        return (claim for claim in found if claim.pod.namespace not in self._exempt)
 
     def protects(
         self, pod: views.PodInfo, view: views.View, victim: views.Claim

@@ -173,6 +173,16 @@ def test_nobody_is_evicted_in_vain(lent):
     assert chosen(cpu(lent, settings, enabled=(cpu_evict.CPU_ALLOCATABLE_EVICT,))) == ["batch"]
 
 
+def test_who_asks_for_nothing_of_what_is_over_stays(lent, placed):
+    used = state.Usage(cpu=1.0)
+    other = placed("mem", requests={"kubernetes.io/batch-memory": "1Gi"}, priority=5000, usage=used)
+    now = msgspec.structs.replace(lent, pods=(other, *lent.pods))
+    settings = strategy_settings.CpuEviction(
+        requested=strategy_settings.Bounds(100, 90), highest_priority_requested=7999
+    )
+    assert chosen(cpu(now, settings, enabled=(cpu_evict.CPU_ALLOCATABLE_EVICT,))) == ["batch"]
+
+
 @pytest.mark.parametrize("highest", [None, 8000])
 def test_production_is_never_evicted_for_requests(lent, highest):
     settings = strategy_settings.CpuEviction(

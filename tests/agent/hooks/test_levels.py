@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from agent.decide.strategies import cpu_burst as bursting
 from agent.hooks import batch_resources, oom_score
 from agent.hooks.cpu import core_sched, cpu_burst, cpu_normalization, cpuset, group_identity
 from agent.hooks.lifecycle import reconciliation
@@ -64,6 +65,11 @@ def everything(placed):
         )
 
     return make
+
+
+BURSTS = cpu_burst.Rule(
+    strategy_settings.NodeBurst(strategy_settings.Burst("auto")), state.Kernel(frozenset())
+)
 
 
 def groups(decision, role):
@@ -141,11 +147,8 @@ def test_a_pod_without_a_limit_gets_none_from_its_containers(everything):
 
 
 def test_bursts_are_for_pods_containers_and_sidecars(everything):
-    burst = strategy_settings.NodeBurst(strategy_settings.Burst("auto"))
-    rule = cpu_burst.Rule(burst, state.Kernel(frozenset()))
-
     def found(now):
-        decision = reconciliation.of_pods(now.pods, cpu_burst.HOOK.bind(rule))
+        decision = reconciliation.of_pods(now.pods, cpu_burst.HOOK.bind(BURSTS))
         return {one.group: one.value for one in decision.wanted if one.role is R.CPU_BURST}
 
     assert found(everything()) == {POD: "200000", APP: "100000", SIDE: "100000"}
@@ -166,8 +169,13 @@ def test_oom_scores_are_for_containers(everything):
         lambda now: batch_resources.reconcile(now, batch_resources.Rule()),
         lambda now: cpu_normalization.reconcile(now, 2.0),
         oom_score.reconcile,
+        lambda now: reconciliation.of_pods(now.pods, cpu_burst.HOOK.bind(BURSTS)),
+        lambda now: bursting.decide(now, BURSTS.settings, bursting.Averages(1.0), {}, 0.0)[0],
     ],
-    ids=["group-identity", "core-sched", "cpuset", "batch", "normalization", "oom-score"],
+    ids=[
+        *("group-identity", "core-sched", "cpuset", "batch", "normalization", "oom-score"),
+        *("bursts", "bursting"),
+    ],
 )
 @pytest.mark.parametrize("quality", ["LS", "BE"])
 def test_nothing_is_set_inside_a_virtual_machine(everything, decide, quality):

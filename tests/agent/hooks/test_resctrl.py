@@ -37,6 +37,14 @@ def test_classes_get_their_share_and_their_members(now):
     assert values(found, MEMBER) == {"be/app": "BE", "be/pause": "BE"}
 
 
+def test_containers_of_a_virtual_machine_are_no_members(now):
+    pod = now.pods[1]
+    spec = msgspec.structs.replace(pod.pod.spec, runtime_class_name=state.KATA)
+    pod = msgspec.structs.replace(pod, pod=msgspec.structs.replace(pod.pod, spec=spec))
+    found = resctrl.decide(msgspec.structs.replace(now, pods=(pod,)), CLASSES)
+    assert values(found, MEMBER) == {}
+
+
 def test_a_pod_has_a_share_of_its_own(now, placed):
     wish = {
         "llc": {

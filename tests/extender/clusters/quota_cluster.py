@@ -42,8 +42,9 @@ def written(name, *, namespace="teams", resource=resources.ELASTIC_QUOTAS, **mor
 class QuotaCluster:
     """Nodes, quotas and pods as watches tell of them, with the quota plug-in alone."""
 
-    def __init__(self, rules=RULES, **changed):
-        self.plugin = elastic_quota.ElasticQuota(dataclasses.replace(rules, **changed))
+    def __init__(self, rules=RULES, *, home=names.NAMESPACE, **changed):
+        rules = dataclasses.replace(rules, **changed)
+        self.plugin = elastic_quota.ElasticQuota(rules, namespace=home)
         plugins = [self.plugin]
         self.projector = records.Projector(None, (), registry.inputs(plugins))
         self.pipeline = assembly.assemble(lambda _: plugins, {})

@@ -347,5 +347,22 @@ def test_bandwidth_that_a_node_names_is_offered(
 
 def test_bandwidth_is_offered_where_colocation_is_on(node: projections.Node) -> None:
     annotations = {names.ANNOTATION_NETWORK_BANDWIDTH: "1G"}
-    off = seen(msgspec.structs.replace(node, annotations=annotations), enabled=False)
-    assert names.NETWORK_BANDWIDTH not in node_resource.breakdown(off).devices
+    marked = msgspec.structs.replace(node, annotations=annotations)
+    name, off = names.NETWORK_BANDWIDTH, seen(marked, enabled=False)
+    assert node_resource.breakdown(off).devices[name] is None
+    assert not any(
+        name in part
+        for step in node_resource.planned(off).steps
+        if isinstance(step, actions.PatchStatus)
+        for part in step.body["status"].values()
+    )
+    there = {name: 10**9}
+    offering = msgspec.structs.replace(
+        marked, published=tuple({**part, **there} for part in marked.published)
+    )
+    (step,) = (
+        step
+        for step in node_resource.planned(seen(offering, enabled=False)).steps
+        if isinstance(step, actions.PatchStatus)
+    )
+    assert {part[name] for part in step.body["status"].values()} == {None}

@@ -101,3 +101,24 @@ async def test_pods_are_changed_at_a_limited_pace(world) -> None:
         await world.until(lambda: len(changed()) == 2)
         await world.pass_time(20)
         assert len(changed()) == 2
+
+
+@pytest.mark.usefixtures("home")
+async def test_a_pod_that_a_probability_left_out_is_left_out_for_good(world) -> None:
+    names_of = [f"p{number}" for number in range(60)]
+    for name in names_of:
+        await pod(world, name)
+
+    def changed():
+        return {name for name in names_of if labels(world, name).get("late")}
+
+    async with world.manager(**ON):
+        await colocation_profile(world, labels={"late": "yes"}, probability="30%")
+        await world.pass_time(31)
+        first = changed()
+        assert 5 < len(first) < 40
+        await world.pass_time(640)
+        assert changed() == first
+    async with world.manager(**ON):
+        await world.pass_time(62)
+        assert changed() == first

@@ -1,12 +1,16 @@
 """What becomes of a pod, all rules together: refusals, warnings and what an update may do."""
 
 import dataclasses
+import json
 
+import msgspec
 import pytest
 
 from api import names
 from api.koordinator import colocation
-from domain.pods import namespace_limits, required_labels
+from api.kubernetes import core
+from domain.devices.requests import request_faults
+from domain.pods import namespace_limits, required_labels, resources
 from tests import builders
 from tests.webhook.pods.reviewed_pods import PICTURE, asking, mutated, refused
 from webhook import gates, pods, review
@@ -70,6 +74,20 @@ def test_gpu_requests_are_normalised_unless_switched_off():
     assert container["resources"] == {"requests": wanted, "limits": wanted}
     off = PICTURE.but(gates=frozenset({gates.DISABLE_DEVICES}))
     assert mutated(pod, off)["spec"]["containers"][0]["resources"]["requests"] == {names.GPU: "200"}
+
+
+def test_gpu_requests_of_init_containers_speak_in_the_same_form():
+    """A pod asks for what its containers ask for together, in whichever words: no node took two."""
+    asked = {"requests": {names.GPU: "100"}, "limits": {names.GPU: "100"}}
+    side = {"name": "side", "restartPolicy": "Always", "resources": asked}
+    once = {"name": "once", "resources": asked}
+    pod = builders.a_pod(requests={names.GPU: "100"}, spec={"initContainers": [once, side]})
+    made = mutated(pod)
+    together = resources.pod_requests(msgspec.convert(made, core.Pod))
+    assert request_faults.faults(together) == ()
+    assert together == {names.GPU_CORE: 200, names.GPU_MEMORY_RATIO: 200, names.GPU_SHARED: 2}
+    told = json.loads(made["metadata"]["annotations"][names.ANNOTATION_CHANGES])["devices"]
+    assert told == [pod["spec"]["containers"][0]["name"], "once", "side"]
 
 
 RULES = required_labels.read(

@@ -56,8 +56,9 @@ def test_a_pod_is_pinned_to_the_nodes_of_its_tree(labels, namespace, spec, wante
         ({names.LABEL_QUOTA_NAME: "all"}, "default", (gates.QUOTA_TREES,)),
         ({names.LABEL_QUOTA_NAME: "gone"}, "bound", (gates.QUOTA_TREES,)),
         ({}, "default", (gates.QUOTA_TREES,)),
+        ({}, "bound", (gates.QUOTA_TREES, gates.NO_DEFAULT_QUOTA)),
     ],
-    ids=["gate off", "no tree", "unknown quota", "no quota"],
+    ids=["gate off", "no tree", "unknown quota", "no quota", "no label"],
 )
 def test_all_others_go_anywhere(labels, namespace, on):
     made = mutated(builders.a_pod(labels=labels), PICTURE.but(gates=frozenset(on)), namespace)

@@ -1,7 +1,7 @@
 """Normalise the GPU requests of containers, and refuse contradictory ones."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from api.kubernetes import core
 from api.wire import quantity
@@ -13,29 +13,45 @@ from webhook import review
 
 GROUP = "device"
 FIELD = "spec.containers"
+_GROUPS: Final = ("initContainers", "containers")
+"""A pod asks for what both ask for together, so both have to speak in one form."""
 
 
 def normalise(pod: review.Pod) -> review.Pod | review.Refusal:
-    """Give every regular container that asks for GPUs the one form that all readers expect."""
+    """Give every container that asks for GPUs the one form that all readers expect."""
     spec = review.section(pod, "spec")
-    containers: list[Any] | None = None
-    for index, container in enumerate(spec.get("containers") or ()):
-        written = container.get("resources")
-        if not written:
-            continue
-        asked = gpus.Asked(written.get("requests") or {}, written.get("limits") or {})
-        if not gpus.concern(asked):
-            continue
-        try:
-            found = gpus.normalised(asked)
-        except quantity.QuantityError as wrong:
-            return review.Refusal(GROUP, (f"{FIELD}[{index}].resources: {wrong}",))
-        if found == asked:
-            continue
-        containers = list(spec["containers"]) if containers is None else containers
-        parts = {"requests": found.requests, "limits": found.limits}
-        containers[index] = {**container, "resources": {**written, **parts}}
-    return pod if containers is None else {**pod, "spec": {**spec, "containers": containers}}
+    changed: dict[str, Any] = {}
+    for group in _GROUPS:
+        for index, container in enumerate(spec.get(group) or ()):
+            try:
+                found = _normalised(container)
+            except quantity.QuantityError as wrong:
+                return review.Refusal(GROUP, (f"spec.{group}[{index}].resources: {wrong}",))
+            if found is not container:
+                changed.setdefault(group, list(spec[group]))[index] = found
+    return {**pod, "spec": {**spec, **changed}} if changed else pod
+
+
+def _normalised(container: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a container that asks for GPUs in one form: the same object where it did already."""
+    written = container.get("resources")
+    if not written:
+        return container
+    asked = gpus.Asked(written.get("requests") or {}, written.get("limits") or {})
+    if not gpus.concern(asked):
+        return container
+    found = gpus.normalised(asked)
+    if found == asked:
+        return container
+    parts = {"requests": found.requests, "limits": found.limits}
+    return {**container, "resources": {**written, **parts}}
+
+
+def pairs(before: review.Pod, after: review.Pod) -> Iterator[tuple[Any, Any]]:
+    """Yield each container before and after a change that adds and removes none."""
+    for group in reversed(_GROUPS):
+        both = (review.section(pod, "spec").get(group) or () for pod in (before, after))
+        yield from zip(*both, strict=True)
 
 
 def check(pod: review.Pod) -> review.Refusal | None:
@@ -64,7 +80,8 @@ def doubts(pod: core.Pod) -> Iterator[str]:
 
 
 def _faults(pod: review.Pod) -> Iterator[str]:
-    for container in review.section(pod, "spec").get("containers") or ():
+    spec = review.section(pod, "spec")
+    for container in (one for group in _GROUPS for one in spec.get(group) or ()):
         requests: Mapping[str, Any] = (container.get("resources") or {}).get("requests") or {}
         if not gpus.ASKED.isdisjoint(requests):
             yield from gpus.faults(requests)

@@ -8,10 +8,15 @@ from webhook import review
 GROUP = "quota"
 
 
-def pin(asked: review.Review, pod: review.Pod, trees: quota_trees.Trees) -> tuple[review.Pod, str]:
-    """Demand the nodes of the pod's tree; returns the pod and the tree, none if it has none."""
+def pin(
+    asked: review.Review, pod: review.Pod, trees: quota_trees.Trees, *, default: bool
+) -> tuple[review.Pod, str]:
+    """Demand the nodes of the pod's tree; returns the pod and the tree, none if it has none.
+
+    `default`: pods without the label of a quota belong to one as well.
+    """
     labels = review.section(review.section(pod, "metadata"), "labels")
-    quota = trees.of_pod(labels, asked.namespace)
+    quota = trees.of_pod(labels, asked.namespace, default=default)
     pool = trees.pools.get(quota.tree) if quota is not None and quota.tree else None
     if pool is None:
         return pod, ""

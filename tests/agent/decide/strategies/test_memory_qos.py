@@ -84,6 +84,15 @@ def test_a_sidecar_is_protected_and_a_container_that_ends_is_not(now):
     assert protected == {group: str(size * GIB) for group, size in wanted.items()}
 
 
+def test_containers_of_a_virtual_machine_are_out_of_reach(now):
+    (pod,) = now.pods
+    spec = msgspec.structs.replace(pod.pod.spec, runtime_class_name=state.KATA)
+    pod = msgspec.structs.replace(pod, pod=msgspec.structs.replace(pod.pod, spec=spec))
+    found = values(msgspec.structs.replace(now, pods=(pod,)), min_percent=100)
+    assert found[MIN, "a"] == str(2 * GIB)
+    assert (MIN, "a/app") not in found
+
+
 def test_one_pod_may_ask_for_it(now, placed):
     asks = placed(annotations={KEY: '{"policy":"auto","minLimitPercent":50}'})
     now = msgspec.structs.replace(now, pods=(asks, placed("other")))

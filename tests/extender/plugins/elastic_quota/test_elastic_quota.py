@@ -140,6 +140,14 @@ def test_pods_without_which_there_is_no_cluster_count_and_are_not_refused(cluste
     assert not cluster.passes("p", "team", cpu=1)
 
 
+def test_the_namespace_of_koord_is_the_one_that_it_runs_in(make_cluster):
+    cluster = make_cluster(home="koord")
+    cluster.quota("team", most={"cpu": "1"})
+    cluster.pod("held", "team", node="n1", cpu=1)
+    assert cluster.passes("p", "team", namespace="koord", cpu=1)
+    assert not cluster.passes("p", "team", namespace=names.NAMESPACE, cpu=1)
+
+
 @pytest.mark.parametrize("checked", [False, True], ids=["leaf only", "with parents"])
 def test_parents_are_checked_where_the_arguments_say_so(make_cluster, checked):
     cluster = make_cluster(runtime=False, check_parents=checked)
