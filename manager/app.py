@@ -138,7 +138,7 @@ class _Watched:
         if (expiring := self._expiry) is not None:
             tasks.start("explanations", lambda: expiring.run(writer))
         tasks.start("profiles", lambda: self.profiles.run(writer, reader))
-        tasks.start("quotas", lambda: self.quotas.run(writer))
+        tasks.start("quotas", lambda: self.quotas.run(writer, reader))
         tasks.start("devices", lambda: self.devices.run(writer))
         if (placing := self.reserving) is not None:
             tasks.start("reservations", lambda: placing.run(writer, reader))

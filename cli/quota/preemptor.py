@@ -16,10 +16,11 @@ from api.wire import quantity
 from cli import reading
 from cli.quota import cluster as clusters
 from cli.quota import extender_state, simulation
+from domain.pods import disruption_budgets as budgets
 from domain.quota.simulation import fit, in_tree, nominations, what_if
 from domain.quota.tree import forest as forests
 from extender.framework import claim_index, views
-from extender.framework.eviction import budgets, preemption, trial
+from extender.framework.eviction import preemption, trial
 from extender.preemption import planner, proposed_victims
 from extender.state import allocations, claims, deltas, records
 

@@ -1,1 +1,1 @@
-"""Pods: requests, QoS consistency, and the profiles that change them on admission."""
+"""Pods: requests, QoS consistency, profiles that change them on admission, disruption budgets."""

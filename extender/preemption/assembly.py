@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from api import resources
+from domain.pods import disruption_budgets as disruption
 from extender.framework import claim_index, pipeline
-from extender.framework.eviction import budgets as disruption
 from extender.informers import event_handlers
 from extender.preemption import claiming, controller, in_flight, notices, writes
 from extender.requeue import unschedulable_pods

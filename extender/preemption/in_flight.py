@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
+from domain.pods import disruption_budgets as disruption
 from extender.framework import claim_index, verdicts
-from extender.framework.eviction import budgets as disruption
 from extender.framework.eviction import preemption
 from extender.preemption import preemption_record
 from extender.state import cluster_state

@@ -9,8 +9,8 @@ import math
 from collections.abc import Collection, Sequence
 from typing import Final
 
+from domain.pods import disruption_budgets as disruption
 from extender.framework import claim_index, pipeline, views
-from extender.framework.eviction import budgets as disruption
 from extender.framework.eviction import preemption, trial, victims
 
 _PODS: Final = "pods"

@@ -2,12 +2,14 @@
 
 import dataclasses
 
-from api import names
+from api import names, resources
 from api.kubernetes import core
+from domain.pods import disruption_budgets
 from domain.quota import model
+from kube.client import client as clients
 from kube.informers import informer_set, reflector, store
 from manager.quota import arguments, book
-from manager.quota.overuse import reclaim
+from manager.quota.overuse import disruptions, reclaim
 from manager.quota.waiting import gates
 from manager.reconcile import apply
 from process.configuration import switches
@@ -53,10 +55,17 @@ class Enforcement:
             members.add(reflector.config_map(name, duties.namespace))
             for name in (names.CONFIG_MAP_SCHEDULER, names.CONFIG_MAP_SWITCHES)
         )
+        self._budgets = members.add(
+            reflector.Projection(
+                resources.POD_DISRUPTION_BUDGETS,
+                disruption_budgets.WatchedBudget,
+                disruption_budgets.project,
+            )
+        )
         written.listen(lambda change: self.arguments.take(change.new))
         switched.listen(self._switch)
 
-    async def run(self, writer: apply.Writer) -> None:
+    async def run(self, writer: apply.Writer, reader: clients.Client) -> None:
         """Work until cancelled; everything is listed before."""
         async with supervise.Supervisor("quota-enforcement") as tasks:
             if (pace := self._duties.opens) is not None:
@@ -66,6 +75,7 @@ class Enforcement:
                 self._gates = opening
                 tasks.start("gates", lambda: opening.run(writer))
             if (paced := self._duties.reclaims) is not None:
+                budgets = disruptions.Disruptions(self._budgets, reader)
                 taking = reclaim.Reclaim(
                     self._book,
                     self._reclaim_live,
@@ -74,7 +84,7 @@ class Enforcement:
                     self._clock,
                     self._registry,
                 )
-                tasks.start("reclaim", lambda: taking.run(writer))
+                tasks.start("reclaim", lambda: taking.run(writer, budgets))
             await tasks.stopped()
 
     def _rules(self, rules: model.Rules) -> None:

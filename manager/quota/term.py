@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from api import resources
 from api.kubernetes import core
 from domain.quota import model
+from kube.client import client as clients
 from kube.controllers import controller, workqueue
 from kube.informers import informer_set, reflector, shared_store, store
 from manager.model import projections
@@ -75,7 +76,7 @@ class Quotas:
         await self.members.synced()
         await team_metrics.TeamMetrics(self.book, self._clock, self._registry).run()
 
-    async def run(self, writer: apply.Writer) -> None:
+    async def run(self, writer: apply.Writer, reader: clients.Client) -> None:
         """Work until cancelled; nodes and pods are listed before."""
         await self.members.synced()
         self.book.synced()
@@ -90,7 +91,7 @@ class Quotas:
                         self.book, writer, self._duties.pace, self._clock, self._registry
                     )
                     supervisor.start(status_controller.NAME, statuses.run)
-                supervisor.start("quota-enforcement", lambda: self.enforcement.run(writer))
+                supervisor.start("quota-enforcement", lambda: self.enforcement.run(writer, reader))
                 await supervisor.stopped()
 
     @contextlib.contextmanager

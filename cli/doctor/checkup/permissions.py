@@ -166,6 +166,7 @@ NEEDS: Final = {
         Need("", "pods", (*WATCH, "patch")),
         Need("", "pods/status", ("patch",)),
         Need("", "pods/eviction", ("create",)),
+        Need("policy", "poddisruptionbudgets", WATCH),
         Need("", "pods", ("create", "delete")),
         Need("scheduling.k8s.io", "priorityclasses", (*WATCH, "create")),
         Need(_SCHEDULING, "reservations", (*WATCH, "delete")),

@@ -1,1 +1,1 @@
-"""Preemption for constraints of ours: victims, budgets, nodes without some claims. Pure."""
+"""Preemption for constraints of ours: victims, nodes without some claims. Pure."""

@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
+from domain.pods import disruption_budgets as disruption
 from extender.framework import claim_index, cycle, pipeline, protocols, verdicts, views
-from extender.framework.eviction import budgets as disruption
 from extender.framework.eviction import trial
 from extender.framework.eviction import victims as victim
 

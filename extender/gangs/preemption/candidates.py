@@ -9,8 +9,8 @@ import heapq
 from collections.abc import Generator, Hashable, Iterable, Mapping, Sequence
 from typing import Final
 
+from domain.pods import disruption_budgets as disruption
 from extender.framework import pipeline, victim_units, views
-from extender.framework.eviction import budgets as disruption
 from extender.framework.eviction import victims
 from extender.gangs.planning import in_tree
 from extender.state import cluster_state

@@ -5,8 +5,8 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from domain.pods import disruption_budgets as budgets
 from extender.framework import views
-from extender.framework.eviction import budgets
 from extender.gangs.preemption import notices
 from extender.preemption import writes
 from process.runtime import clock as clocks

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Final, cast
 
 from domain.gangs import table
-from extender.framework.eviction import budgets as disruption
+from domain.pods import disruption_budgets as disruption
 from extender.gangs import in_force
 from extender.gangs.planning import groups, planner
 from extender.gangs.preemption import (

@@ -2,8 +2,9 @@
 
 What a pod is evicted for is expected on its node: ``status.nominatedNodeName`` says so first, and
 the extender keeps the room from everybody else. Then all victims are asked for in a dry run, and
-evicted through the Eviction API. A pod that does not start although its victims have left is tried
-again later, elsewhere.
+counted together against disruption budgets, and evicted through the Eviction API. Where one is
+refused all the same, others are chosen. A pod that does not start although its victims have left is
+tried again later, elsewhere.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from typing import Final
 from domain.quota import reclaim
 from kube.client import errors
 from manager.quota import arguments, book
-from manager.quota.overuse import reclaim_view, reclaim_writes
+from manager.quota.overuse import disruptions, in_flight, reclaim_view, reclaim_writes
 from manager.reconcile import apply
 from process.configuration import switches
 from process.runtime import clock as clocks
@@ -34,10 +35,6 @@ REVOKED: Final = "QuotaRevoked"
 
 _MOST_IN_A_ROUND: Final = 10
 _MOST_LOOKED_AT: Final = 50
-_FIRST_PAUSE: Final = 60.0
-_LONGEST_PAUSE: Final = 3600.0
-_AGAIN_SECONDS: Final = 5.0
-_ARRIVES_SECONDS: Final = 30.0
 _NOMINATED_SECONDS: Final = 120.0
 
 
@@ -52,26 +49,6 @@ class Pace:
     settle_seconds: float = 0.0
     """How long a new leader watches before it evicts anybody."""
     own_namespace: str = ""
-
-
-@dataclasses.dataclass(slots=True)
-class _Pending:
-    """A pod for which borrowers leave."""
-
-    node: str
-    victims: frozenset[str]
-    nominated_at: float
-    left_at: float | None = None
-    """Since when all victims are gone."""
-
-
-@dataclasses.dataclass(slots=True)
-class _Failed:
-    """A pod that was not helped."""
-
-    pause: float
-    until: float
-    avoided: set[str] = dataclasses.field(default_factory=set)
 
 
 class Reclaim:
@@ -96,16 +73,10 @@ class Reclaim:
         self._stuck: dict[str, float] = {}
         self._leaving: set[str] = set()
         self._over: dict[str, float] = {}
-        self._pending: dict[str, _Pending] = {}
-        self._failed: dict[str, _Failed] = {}
+        self._in_flight = in_flight.InFlight(seen, clock, registry)
         self._at = 0
-        self._helped = registry.counter(
-            "koord_quota_reclaims_total",
-            "Pods for which borrowers were evicted, by whether they have started.",
-            ("result",),
-        )
 
-    async def run(self, writer: apply.Writer) -> None:
+    async def run(self, writer: apply.Writer, budgets: disruptions.Disruptions) -> None:
         """Reclaim until cancelled."""
         await self._clock.sleep(self._pace.settle_seconds)
         stop = self._book.listen(self._changed)
@@ -114,7 +85,7 @@ class Reclaim:
                 self._take(uid)
             while True:
                 await self._clock.sleep(self._arguments.present.revoke_pod_interval)
-                await self._round(writer)
+                await self._round(writer, budgets)
         finally:
             stop()
 
@@ -136,14 +107,14 @@ class Reclaim:
         else:
             self._stuck.pop(uid, None)
         if not waits:
-            self._failed.pop(uid, None)
+            self._in_flight.forget_failures(uid)
 
     # --- What is done ---------------------------------------------------------------------------
 
-    async def _round(self, writer: apply.Writer) -> None:
+    async def _round(self, writer: apply.Writer, budgets: disruptions.Disruptions) -> None:
         """Look once."""
         now = self._clock.monotonic()
-        await self._settle(writer, now)
+        await self._in_flight.settle(writer, now)
         monitors = self._arguments.present.monitor_all_quotas
         if not self._live.asks or not (self._stuck or monitors):
             self._over.clear()
@@ -154,15 +125,14 @@ class Reclaim:
             return
         decided = await self._decide(view, overdue, now)
         for found in decided:
-            await self._carry_out(writer, found)
+            await self._carry_out(writer, budgets, found)
         if monitors:
             gone = {victim.uid for found in decided for victim in found.victims}
             await self._revoke(writer, overdue, gone)
 
     def _view(self, gone: Collection[str] = ()) -> reclaim_view.View:
         """Return the cluster as it is now; `gone` are pods that count as being deleted already."""
-        expected = {uid: one.node for uid, one in self._pending.items()}
-        leaving = {*self._leaving, *gone}
+        leaving, expected = {*self._leaving, *gone}, self._in_flight.expected
         return reclaim_view.View(self._book, leaving, expected, self._pace.own_namespace)
 
     def _overdue(self, over: set[str], now: float) -> frozenset[str]:
@@ -198,8 +168,8 @@ class Reclaim:
         return decided
 
     def _may_try(self, uid: str, now: float) -> bool:
-        failed, pod = self._failed.get(uid), self._book.pods.get(uid)
-        if pod is None or uid in self._pending or (failed is not None and now < failed.until):
+        pod = self._book.pods.get(uid)
+        if pod is None or not self._in_flight.may_try(uid, now):
             return False
         # Another reclaim makes room for it, unless that has not helped for long.
         return not pod.nominated or now - self._stuck[uid] >= _NOMINATED_SECONDS
@@ -211,81 +181,58 @@ class Reclaim:
         overdue: frozenset[str],
         now: float,
     ) -> reclaim.Terms:
-        failed = self._failed.get(waiter.uid)
         return reclaim.Terms(
             overdue=overdue,
             excluded=self._evictor.refused,
-            avoided=frozenset(failed.avoided) if failed is not None else frozenset(),
+            avoided=self._in_flight.avoided(waiter.uid),
             promised=view.promised,
             distrusts_room=now - self._stuck.get(waiter.uid, now) >= self._pace.distrust_seconds,
         )
 
-    async def _carry_out(self, writer: apply.Writer, found: reclaim.Reclaim) -> None:
+    async def _carry_out(
+        self, writer: apply.Writer, budgets: disruptions.Disruptions, found: reclaim.Reclaim
+    ) -> None:
         """Evict borrowers for a pod: all of them, as far as can be known before, or none."""
         logger.info("quota is reclaimed mode=%s plan=%s", self._live.mode, found.sentence)
         if not self._live.enforces:
             self._evictor.evictions.labels("would-evict").inc(len(found.victims))
-            self._fail(found.waiter.uid, "")
+            self._in_flight.fail(found.waiter.uid, "")
             await reclaim_writes.tell(writer, found.waiter, WOULD_RECLAIM, found.sentence)
             return
         waiter = self._book.pods.get(found.waiter.uid)
         if waiter is None or waiter.uid not in self._stuck:
             return  # It has found a node meanwhile.
         try:
-            for victim in found.victims:
-                if not await self._evictor.evict(writer, victim, dry_run=True):
-                    return
+            if not await self._evictor.may_all_leave(writer, found.victims, budgets):
+                return
             await reclaim_writes.nominate(writer, waiter, found.node)
-            self._pending[found.waiter.uid] = _Pending(
-                found.node,
-                frozenset(victim.uid for victim in found.victims),
-                self._clock.monotonic(),
-            )
-            await reclaim_writes.tell(writer, found.waiter, RECLAIMING, found.sentence)
+        except errors.KubeError as error:
+            self._not_reclaimed(found, error)
+            return
+        self._in_flight.begin(found)
+        await reclaim_writes.tell(writer, found.waiter, RECLAIMING, found.sentence)
+        await self._evict(writer, found)
+
+    async def _evict(self, writer: apply.Writer, found: reclaim.Reclaim) -> None:
+        """Evict one borrower after the other; stop where one stays."""
+        uid, some_left = found.waiter.uid, False
+        try:
             for victim in found.victims:
                 await self._evictor.turn()
                 if not await self._evictor.evict(writer, victim):
+                    self._in_flight.give_up(uid, some_left=some_left)
                     return
+                some_left = True
                 await reclaim_writes.tell(writer, victim, RECLAIMED, found.sentence, warning=True)
         except errors.KubeError as error:
-            self._evictor.evictions.labels("failed").inc()
-            logger.warning("quota is not reclaimed pod=%s error=%s", found.waiter.key, error)
+            self._not_reclaimed(found, error)
+            self._in_flight.give_up(uid, some_left=some_left)
+            # It may be leaving all the same: no other pod does before the watch has shown that.
+            self._in_flight.fail(uid, "")
 
-    async def _settle(self, writer: apply.Writer, now: float) -> None:
-        """Follow those for whom borrowers leave until they have a node."""
-        for uid, pending in tuple(self._pending.items()):
-            pod = self._book.pods.get(uid)
-            if pod is None or pod.node or pod.terminating:
-                del self._pending[uid]
-                self._failed.pop(uid, None)
-                self._helped.labels("started" if pod is not None and pod.node else "gone").inc()
-                continue
-            if any(victim in self._book.pods for victim in pending.victims):
-                pending.left_at = None
-            elif pending.left_at is None:
-                pending.left_at = now
-            try:
-                if pending.left_at is not None and now - pending.left_at >= _ARRIVES_SECONDS:
-                    del self._pending[uid]
-                    self._fail(uid, pending.node)
-                    self._helped.labels("in-vain").inc()
-                    if pod.nominated == pending.node:
-                        await reclaim_writes.nominate(writer, pod, "")
-                elif pod.nominated != pending.node and now >= pending.nominated_at + _AGAIN_SECONDS:
-                    # The scheduler clears it for many reasons; the room is still meant for it.
-                    pending.nominated_at = now
-                    await reclaim_writes.nominate(writer, pod, pending.node)
-            except errors.KubeError as error:
-                logger.info("nomination is not written pod=%s error=%s", pod.key, error)
-
-    def _fail(self, uid: str, node: str) -> None:
-        """Leave a pod alone for a while, longer each time."""
-        before = self._failed.get(uid)
-        pause = min(before.pause * 2, _LONGEST_PAUSE) if before is not None else _FIRST_PAUSE
-        avoided = before.avoided if before is not None else set[str]()
-        if node:
-            avoided.add(node)
-        self._failed[uid] = _Failed(pause, self._clock.monotonic() + pause, avoided)
+    def _not_reclaimed(self, found: reclaim.Reclaim, error: errors.KubeError) -> None:
+        self._evictor.evictions.labels("failed").inc()
+        logger.warning("quota is not reclaimed pod=%s error=%s", found.waiter.key, error)
 
     async def _revoke(self, writer: apply.Writer, overdue: frozenset[str], gone: set[str]) -> None:
         """Evict pods of quotas that use too much, whether or not others wait."""

@@ -1,5 +1,7 @@
 """What reclaim writes: evictions, nominations and events about pods."""
 
+import logging
+from collections.abc import Sequence
 from typing import Final
 
 from api import resources
@@ -7,15 +9,18 @@ from api.koordinator import event_reasons
 from domain.quota import reclaim
 from kube.client import errors
 from manager.quota import objects
+from manager.quota.overuse import disruptions
 from manager.reconcile import actions, apply
 from process.runtime import clock as clocks
 from process.runtime import metrics, token_bucket
+
+logger = logging.getLogger(__name__)
 
 _REFUSED_SECONDS: Final = 30.0
 
 
 class Evictor:
-    """Evicts within disruption budgets and a rate; leaves alone for a while whom a budget kept."""
+    """Evicts within disruption budgets and a rate; leaves pods alone whose eviction was refused."""
 
     def __init__(
         self,
@@ -34,7 +39,7 @@ class Evictor:
 
     @property
     def refused(self) -> frozenset[str]:
-        """The uids of pods whose disruption budget refused an eviction a moment ago."""
+        """The uids of pods whose eviction was refused a moment ago."""
         now = self._clock.monotonic()
         self._refused = {uid: until for uid, until in self._refused.items() if until > now}
         return frozenset(self._refused)
@@ -43,24 +48,46 @@ class Evictor:
         """Wait until one more pod may be evicted."""
         await self._bucket.wait()
 
+    async def may_all_leave(
+        self,
+        writer: apply.Writer,
+        victims: Sequence[reclaim.Holder],
+        budgets: disruptions.Disruptions,
+    ) -> bool:
+        """Whether pods may be evicted now, all of them one after the other."""
+        for victim in victims:
+            if not await self.evict(writer, victim, dry_run=True):
+                return False
+        kept = await budgets.kept(victims)
+        for victim in victims:
+            if victim.uid in kept:
+                self._spare(victim, "its disruption budget does not allow as many at once")
+        return not kept
+
     async def evict(
         self, writer: apply.Writer, victim: reclaim.Holder, *, dry_run: bool = False
     ) -> bool:
-        """Evict a pod; False where a disruption budget refuses that for now."""
+        """Evict a pod; False where that is refused for now, as by a disruption budget."""
         namespace, _, name = victim.key.partition("/")
         step = actions.Evict(namespace, name, victim.uid, dry_run)
         try:
             await writer.carry_out(actions.Plan("evicts a borrower", (step,)))
         except (errors.NotFound, errors.Conflict):
             return True  # It has left already.
-        except errors.TooManyRequests as error:
-            pause = max(_REFUSED_SECONDS, error.retry_after or 0.0)
-            self._refused[victim.uid] = self._clock.monotonic() + pause
-            self.evictions.labels("refused").inc()
+        except errors.ApiError as error:
+            # Also of a pod with two budgets, which the API server answers as a failure of its own.
+            self._spare(victim, str(error), error.retry_after or 0.0)
             return False
         if not dry_run:
             self.evictions.labels("evicted").inc()
         return True
+
+    def _spare(self, victim: reclaim.Holder, why: str, seconds: float = 0.0) -> None:
+        """Leave a pod alone for a while, so that others are chosen."""
+        pause = max(_REFUSED_SECONDS, seconds)
+        self._refused[victim.uid] = self._clock.monotonic() + pause
+        self.evictions.labels("refused").inc()
+        logger.info("eviction is refused pod=%s reason=%s", victim.key, why)
 
 
 async def nominate(writer: apply.Writer, pod: objects.QuotaPod, node: str) -> None:

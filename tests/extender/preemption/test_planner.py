@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from extender.framework.eviction import budgets, preemption, victims
+from domain.pods import disruption_budgets as budgets
+from extender.framework.eviction import preemption, victims
 from extender.preemption import planner
 from extender.state import claims, deltas
 from tests.extender.preemption.victims.slots_stage import NOW, PROTECTED, Stage

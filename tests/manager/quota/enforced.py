@@ -165,13 +165,13 @@ class Plane:
         }
         await self.world.admin.create(resources.CONFIG_MAPS, body, names.NAMESPACE)
 
-    async def budget(self, name, labels):
-        """Let a disruption budget forbid that pods with these labels are evicted."""
+    async def budget(self, name, labels, **spec):
+        """Let a disruption budget speak for pods with these labels; it forbids every eviction."""
         body = {
             "apiVersion": "policy/v1",
             "kind": "PodDisruptionBudget",
             "metadata": {"name": name, "namespace": "default"},
-            "spec": {"maxUnavailable": 0, "selector": {"matchLabels": labels}},
+            "spec": {"selector": {"matchLabels": labels}, **(spec or {"maxUnavailable": 0})},
         }
         await self.world.admin.create(resources.POD_DISRUPTION_BUDGETS, body, "default")
 
@@ -252,7 +252,7 @@ class Plane:
             writes = api if guard is None else api.fenced(guard)
             writer = apply.Writer(writes, self.events, self.clock, registry)
             writer = wrap(writer)
-            tasks.start("enforcement", lambda: work.run(writer))
+            tasks.start("enforcement", lambda: work.run(writer, api))
             await self.run(0.1)
             yield Life(seen, registry, tasks, api)
 

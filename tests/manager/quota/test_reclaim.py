@@ -5,7 +5,9 @@ import dataclasses
 import pytest
 
 from api import names
+from kube.client import errors
 from manager.quota.overuse import reclaim, reclaim_view
+from manager.reconcile import actions
 from process.configuration import switches
 from tests.manager.quota import enforced
 
@@ -32,6 +34,16 @@ async def waits(plane, name="w", cpu="4", **given):
     await plane.run(0.3)
     assert name in plane.open(), "its quota is entitled to it"
     await plane.unschedulable(name)
+
+
+async def keeps(plane, *pods, **spec):
+    """Let a disruption budget keep some pods, which are ready."""
+    body = {"metadata": {"labels": {"kept": "yes"}}}
+    for name in pods:
+        await plane.world.admin.patch(enforced.resources.PODS, name, body, namespace="default")
+        ready = {"type": "Ready", "status": "True"}
+        await plane.status(name, {"phase": "Running", "conditions": [ready]})
+    await plane.budget("kept", {"kept": "yes"}, **spec)
 
 
 def names_of(plane, reason):
@@ -134,11 +146,7 @@ def test_who_may_be_a_victim(cluster, given, victim) -> None:
 
 
 async def test_a_disruption_budget_is_respected_and_others_leave_instead(plane) -> None:
-    body = {"metadata": {"labels": {"kept": "yes"}}}
-    for name in ("b3", "b4"):
-        await plane.world.admin.patch(enforced.resources.PODS, name, body, namespace="default")
-        await plane.status(name, {"phase": "Running"})
-    await plane.budget("kept", {"kept": "yes"})
+    await keeps(plane, "b3", "b4")
     await plane.configure(delayEvictTime="1s")
     async with plane.manager(enforced.RECLAIMS) as life:
         await waits(plane)
@@ -146,6 +154,107 @@ async def test_a_disruption_budget_is_respected_and_others_leave_instead(plane) 
         assert left(plane) == ["b2", "b3", "b4"]
         assert plane.found("w")["status"]["nominatedNodeName"] == "n1"
         assert life.registry.value("koord_quota_evictions_total", {"result": "refused"}) >= 1
+
+
+async def test_a_budget_that_lets_one_of_two_go_loses_neither(plane) -> None:
+    """A dry run of each eviction passes, since it leaves the budget as it is."""
+    await keeps(plane, "b2", "b3", "b4", maxUnavailable=1)
+    await plane.configure(delayEvictTime="1s")
+    async with plane.manager(enforced.RECLAIMS) as life:
+        await waits(plane)
+        await plane.run(60)
+        assert left(plane) == ["b2", "b3", "b4"]
+        assert plane.found("w")["status"]["nominatedNodeName"] == "n1"
+        assert names_of(plane, reclaim.RECLAIMED) == ["b1", "b0"]
+        evicted = {"result": "evicted"}
+        assert life.registry.value("koord_quota_evictions_total", evicted) == 2
+
+
+async def test_a_pod_with_two_budgets_stays_and_others_leave_instead(plane) -> None:
+    """The API server answers that as a failure of its own, also in a dry run."""
+    await keeps(plane, "b4", maxUnavailable=1)
+    await plane.budget("also", {"kept": "yes"}, maxUnavailable=1)
+    await plane.configure(delayEvictTime="1s")
+    async with plane.manager(enforced.RECLAIMS):
+        await waits(plane)
+        await plane.run(8)
+        assert left(plane) == ["b0", "b1", "b4"]
+
+
+class Stumbling:
+    """Writes, but for the first writes of one kind, which end in an error."""
+
+    def __init__(self, writer, error, fails, times=1):
+        self.writer, self.error, self.fails, self.times = writer, error, fails, times
+
+    async def carry_out(self, wanted):
+        if self.times and self.fails(wanted.steps[0]):
+            self.times -= 1
+            raise self.error
+        return await self.writer.carry_out(wanted)
+
+
+def stumbling(error, fails):
+    return lambda writer: Stumbling(writer, error, fails)
+
+
+def evicts(name):
+    return lambda step: isinstance(step, actions.Evict) and step.name == name and not step.dry_run
+
+
+@pytest.mark.parametrize(
+    ("name", "stay", "in_vain"),
+    [
+        pytest.param("b4", ["b0", "b1", "b4"], None, id="the-first"),
+        pytest.param("b3", ["b0", "b1", "b3"], 1, id="another"),
+    ],
+)
+async def test_where_an_eviction_is_refused_after_all_another_pod_leaves(
+    plane, name, stay, in_vain
+) -> None:
+    await plane.configure(delayEvictTime="1s")
+    refuses = stumbling(errors.TooManyRequests(429), evicts(name))
+    async with plane.manager(enforced.RECLAIMS, wrap=refuses) as life:
+        await waits(plane)
+        await plane.run(8)
+        assert left(plane) == stay
+        assert plane.found("w")["status"]["nominatedNodeName"] == "n2"
+        reclaims = "koord_quota_reclaims_total"
+        assert life.registry.value(reclaims, {"result": "in-vain"}) == in_vain
+        await plane.bind("w", "n2")
+        await plane.run(2)
+        assert life.registry.value(reclaims, {"result": "started"}) == 1
+
+
+async def test_after_an_eviction_of_unknown_outcome_it_is_tried_again_later(plane) -> None:
+    await plane.configure(delayEvictTime="1s")
+    fails = stumbling(errors.Unreachable("no answer in time"), evicts("b3"))
+    async with plane.manager(enforced.RECLAIMS, wrap=fails) as life:
+        await waits(plane)
+        await plane.run(50)
+        assert left(plane) == ["b0", "b1", "b2", "b3"]
+        assert not plane.found("w")["status"].get("nominatedNodeName")
+        assert life.registry.value("koord_quota_evictions_total", {"result": "failed"}) == 1
+        await plane.run(20)
+        assert left(plane) == ["b0", "b1", "b2"]
+        assert plane.found("w")["status"]["nominatedNodeName"] == "n2"
+
+
+async def test_a_nomination_that_could_not_be_withdrawn_is_withdrawn_later(plane) -> None:
+    def fails(step):
+        is_nomination = isinstance(step, actions.PatchPod) and "nominatedNodeName" in str(step.body)
+        return is_nomination and not step.body["status"]["nominatedNodeName"]
+
+    await plane.configure(delayEvictTime="1s")
+    error = errors.Unreachable("no answer in time")
+
+    def wrap(writer):
+        return Stumbling(Stumbling(writer, error, evicts("b3")), error, fails)
+
+    async with plane.manager(enforced.RECLAIMS, wrap=wrap):
+        await waits(plane)
+        await plane.run(10)
+        assert not plane.found("w")["status"].get("nominatedNodeName")
 
 
 @pytest.mark.parametrize("mode", [switches.Mode.OFF, switches.Mode.OBSERVE])

@@ -1,9 +1,9 @@
 """Gangs without room among pods and gangs of lower priority, and the victims that are found."""
 
 from api import names
+from domain.pods import disruption_budgets as budgets
 from extender import registry
 from extender.framework import pipeline
-from extender.framework.eviction import budgets
 from extender.gangs import in_force
 from extender.gangs.planning import planner
 from extender.gangs.preemption import candidates, search

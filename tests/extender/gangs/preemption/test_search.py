@@ -4,7 +4,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from extender.framework.eviction import budgets
+from domain.pods import disruption_budgets as budgets
 from extender.gangs.planning import planner
 from extender.gangs.preemption import search
 from tests.extender.conftest import NOW

@@ -8,9 +8,10 @@ import numpy as np
 from api import names
 from api.kubernetes import core
 from domain.numa import node_topology
+from domain.pods import disruption_budgets as budgets
 from extender import registry
 from extender.framework import assembly, claim_index, pipeline, views
-from extender.framework.eviction import budgets, preemption
+from extender.framework.eviction import preemption
 from extender.plugins.elastic_quota import elastic_quota
 from extender.preemption import planner
 from extender.state import claims, cluster_state, deltas, ledger, records

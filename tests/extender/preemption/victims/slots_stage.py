@@ -3,8 +3,9 @@
 import msgspec
 import numpy as np
 
+from domain.pods import disruption_budgets as budgets
 from extender.framework import claim_index
-from extender.framework.eviction import budgets, preemption
+from extender.framework.eviction import preemption
 from extender.preemption import planner
 from extender.state import claims, deltas
 from tests.extender.clusters.slots_cluster import NOW, SlotsCluster

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from api import names
 from domain.gangs import declaration
+from domain.pods import disruption_budgets as budgets
 from extender.framework import victim_units
-from extender.framework.eviction import budgets, victims
+from extender.framework.eviction import victims
 from extender.plugins.coscheduling import coscheduling
 from extender.state import claims
 from tests.extender.preemption.victims.slots_stage import NOW, PROTECTED, Stage

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import strategies as st
 
 from api import names
+from domain.pods import disruption_budgets as budgets
 from extender.framework import claim_index, views
-from extender.framework.eviction import budgets, preemption, trial
+from extender.framework.eviction import preemption, trial
 from extender.framework.eviction import victims as framework
 from extender.plugins.elastic_quota import victims
 from extender.preemption import planner

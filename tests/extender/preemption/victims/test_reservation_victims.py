@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from api import names
 from api.plugin_args import job
 from domain.cpus import cpulists
+from domain.pods import disruption_budgets as budgets
 from extender.framework import claim_index, views
-from extender.framework.eviction import budgets, preemption, trial
+from extender.framework.eviction import preemption, trial
 from extender.preemption import planner, proposed_victims
 from tests.extender.clusters.numa_cluster import topology
 from tests.extender.clusters.reservation_cluster import NOW, ReservationCluster
