@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 import yaml
@@ -13,6 +13,8 @@ from api.kubernetes import core
 from api.wire import durations
 from cli import reading
 from domain.pods import profiles
+
+MANAGER_LEASE: Final = "koordinator-manager"
 
 T = TypeVar("T")
 Raw: TypeAlias = Mapping[str, Any]
@@ -303,3 +305,18 @@ def lease_age(lease: Raw, now: float) -> float | None:
     if not spec.get("holderIdentity") or not spec.get("renewTime"):
         return None
     return now - durations.timestamp(str(spec["renewTime"]))
+
+
+def leaderless(known: Facts) -> str:
+    """Return why no manager leads, empty where one does."""
+    where = f"{known.namespace}/{MANAGER_LEASE}"
+    lease = given(known.leases).get(MANAGER_LEASE)
+    if lease is None:
+        return f"there is no Lease {where}"
+    age = lease_age(lease, known.now)
+    if age is None:
+        return f"no process holds Lease {where}"
+    spec = lease.get("spec") or {}
+    if age > float(spec.get("leaseDurationSeconds") or 15):
+        return f"{spec.get('holderIdentity')} renewed Lease {where} {age:.0f} s ago"
+    return ""

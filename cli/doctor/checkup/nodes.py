@@ -11,7 +11,6 @@ from cli.doctor.checkup import facts, findings
 from cli.doctor.checkup.findings import Severity, Trap
 
 MANAGER: Final = "koord-manager"
-LEASE: Final = "koordinator-manager"
 SKEW_SECONDS: Final = 5.0
 LONG_SKEW_SECONDS: Final = 60.0
 STALE_SECONDS: Final = 180.0
@@ -181,15 +180,8 @@ def is_held(thing: facts.Raw) -> bool:
 
 def managers(known: facts.Facts) -> Iterator[findings.Finding]:
     """Look whether there is a leader, and whether colocation is configured."""
-    lease = facts.given(known.leases).get(LEASE)
-    where = f"{known.namespace}/{LEASE}"
-    if lease is None:
-        yield NO_LEADER.found(f"there is no Lease {where}", where)
-    elif (age := facts.lease_age(lease, known.now)) is None:
-        yield NO_LEADER.found(f"no process holds Lease {where}", where)
-    elif age > float((lease.get("spec") or {}).get("leaseDurationSeconds") or 15):
-        holder = (lease.get("spec") or {}).get("holderIdentity")
-        yield NO_LEADER.found(f"{holder} renewed Lease {where} {age:.0f} s ago", where)
+    if why := facts.leaderless(known):
+        yield NO_LEADER.found(why, f"{known.namespace}/{facts.MANAGER_LEASE}")
     where = f"{known.namespace}/{names.CONFIG_MAP_SLO}"
     settings = facts.given(known.config_maps).get(names.CONFIG_MAP_SLO)
     if settings is None:

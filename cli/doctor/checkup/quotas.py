@@ -41,8 +41,8 @@ TOTAL = Trap(
 NOBODY_OPENS = Trap(
     "quota.nobody-opens", Severity.ERROR,
     "Pods wait behind the gate koord.sh/quota and no controller opens it",
-    "let the manager open gates (switch quota-gates, setting quota.gates.mode), or set "
-    "quota.admission of the webhook to none and remove the gates",
+    "start the manager: look at the pods of Deployment koord-manager; once it leads it opens the "
+    "gate of each pod whose quota has room, and where switch quota-gates is off, every gate",
 )  # fmt: skip
 IN_TREE = Trap(
     "quota.resource-quota", Severity.INFO,
@@ -53,7 +53,6 @@ IN_TREE = Trap(
 
 TRAPS = (CONFLICT, UNREADABLE, UNKNOWN, PARENT, TOTAL, NOBODY_OPENS, IN_TREE)
 
-_GATES_SWITCH: Final = "quota-gates"
 _MOST: Final = 20
 
 
@@ -147,22 +146,9 @@ def _gates(known: facts.Facts) -> Iterator[findings.Finding]:
     waiting = [pod.key for pod in facts.given(known.pods) if names.GATE_QUOTA in pod.gates]
     if not waiting:
         return
-    why = _closed(facts.given(known.config_maps))
-    if why:
+    # A manager that leads opens gates in any mode: where it does not enforce, all at once.
+    if why := facts.leaderless(known):
         yield NOBODY_OPENS.found(f"{findings.some(waiting)} wait for quota, and {why}", waiting[0])
-
-
-def _closed(maps: Mapping[str, facts.Raw]) -> str:
-    """Return why no controller opens gates, empty where one does."""
-    switches = (maps.get(names.CONFIG_MAP_SWITCHES) or {}).get("data") or {}
-    mode = str(switches.get(_GATES_SWITCH, "")).strip().lower()
-    if mode == "off":
-        return f"switch {_GATES_SWITCH} is off"
-    settings = facts.section(facts.settings(maps, "manager"), "quota")
-    set_to = str(facts.section(settings, "gates").get("mode", "enforce"))
-    if not mode and set_to == "off":
-        return "setting quota.gates.mode of the manager is off"
-    return ""
 
 
 def _in_tree(forest: forests.Forest, in_tree: Sequence[facts.Raw]) -> Iterator[findings.Finding]:

@@ -7,6 +7,7 @@ from api import names, resources
 from cli.doctor.checkup import facts
 from tests import builders
 from tests.cli.commands.test_get import PLAIN, a_quota
+from tests.planes.install import checkups
 
 NODE = builders.a_node("n", cpu="40")
 LABEL = names.LABEL_QUOTA_NAME
@@ -77,24 +78,46 @@ def maps(switch=None, mode=None):
     return made
 
 
+LED = {"koordinator-manager": checkups.lease()}
+
+
 @pytest.mark.parametrize(
-    ("written", "why"),
+    ("written", "leases", "why"),
     [
-        pytest.param(maps("off"), "switch quota-gates is off", id="switched off"),
+        pytest.param(maps(), LED, "", id="default"),
+        pytest.param(maps("off"), LED, "", id="switched off, so that every gate opens"),
+        pytest.param(maps(mode="off"), LED, "", id="set off, so that every gate opens"),
+        pytest.param(maps("observe"), LED, "", id="observed gates open"),
+        pytest.param(maps(), {}, "there is no Lease", id="no manager was ever there"),
+        pytest.param(maps("off"), {}, "there is no Lease", id="no manager to open them at once"),
         pytest.param(
-            maps(mode="off"), "setting quota.gates.mode of the manager is off", id="set off"
+            maps(),
+            {"koordinator-manager": checkups.lease(holder="")},
+            "no process holds Lease",
+            id="the manager has stopped",
         ),
-        pytest.param(maps("enforce", "off"), "", id="the switch wins"),
-        pytest.param(maps("observe"), "", id="observed gates open"),
-        pytest.param(maps(), "", id="default"),
+        pytest.param(
+            maps(),
+            {"koordinator-manager": checkups.lease(age=60)},
+            "manager-0 renewed Lease koordinator-system/koordinator-manager 60 s ago",
+            id="the Lease has expired",
+        ),
     ],
 )
-def test_pods_behind_gates_that_nobody_opens(found, healthy, written, why):
+def test_pods_behind_gates_that_nobody_opens(found, healthy, written, leases, why):
     gated = pods(builders.a_pod("p", "d", gates=[names.GATE_QUOTA]))
-    told = found(pods=[*healthy.pods, *gated], config_maps={**healthy.config_maps, **written})
+    told = found(
+        pods=[*healthy.pods, *gated],
+        config_maps={**healthy.config_maps, **written},
+        leases=leases,
+    )
     assert ("quota.nobody-opens" in told) is bool(why)
     if why:
         assert f"d/p wait for quota, and {why}" in told["quota.nobody-opens"].sentence
+
+
+def test_without_a_manager_no_gate_is_missed_where_no_pod_waits(found):
+    assert "quota.nobody-opens" not in found(leases={})
 
 
 def test_healthy_quotas_of_all_groups_are_fine(found):
