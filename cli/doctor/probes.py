@@ -1,7 +1,7 @@
 """Questions to the API server that leave nothing behind: dry runs and access reviews."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from api import names, resources
@@ -90,17 +90,19 @@ async def clock(kube: clients.Client, here: clocks.Clock, namespace: str) -> fac
 
 
 async def accounts(
-    kube: clients.Client, namespace: str, there: Sequence[str], webhook: facts.Raw
+    kube: clients.Client,
+    namespace: str,
+    there: Iterable[tuple[str, str]],
+    maps: Mapping[str, facts.Raw],
 ) -> Sequence[facts.Access]:
     """Ask for each of our ServiceAccounts whether it may do what its process has to.
 
-    `webhook` are the settings of the webhook.
+    `there` are accounts, each with its process; `maps` hold the settings of the processes.
     """
     asked = [
         _account(kube, namespace, account, need, verb, name)
-        for account, process in permissions.ACCOUNTS.items()
-        if account in there
-        for need, verb, name in permissions.asked(process, webhook, account)
+        for account, process in there
+        for need, verb, name in permissions.asked(process, facts.settings(maps, process), account)
     ]
     return await asyncio.gather(*asked)
 

@@ -33,7 +33,8 @@ VERTICAL: Final = resources.Resource(
     "autoscaling.k8s.io", "v1", "verticalpodautoscalers", "VerticalPodAutoscaler", True
 )
 WEBHOOK: Final = "koord-webhook"
-SECRET, FOREIGN_SECRET = "koord-webhook-certificates", "koord-webhook-tls"
+TLS_VOLUME: Final = "tls"
+"""The volume of the webhook with a certificate that another issuer writes."""
 _UNSERVED: Final = "nothing, where it is not installed on purpose; else run it on a whole cluster"
 _POD: Final = msgspec.json.Decoder(core.Pod)
 
@@ -88,7 +89,7 @@ class Surveyor:
         probe = await probes.webhook(self._kube, self._options.probe_namespace)
         clock = await learn("clock of the API server", probes.clock(self._kube, self._clock, own))
         self._say("asking what each process may do")
-        access = await self._access(installed["config_maps"])
+        access = await self._access(installed)
         self._say("reading nodes and pods")
         cluster = await self._cluster()
         return facts.Facts(
@@ -113,13 +114,15 @@ class Surveyor:
             "daemon_sets": self._listed(resources.DAEMON_SETS),
             "config_maps": self._named(resources.CONFIG_MAPS, own),
             "leases": self._named(resources.LEASES, own),
-            "certificates": learn("certificate Secret", self._certificates(own)),
             "webhooks": learn("webhook configurations", self._webhooks()),
             "endpoints": learn(
                 "EndpointSlices", _items(kube.list(resources.ENDPOINT_SLICES, own, labels=slices))
             ),
         }
-        return await _together(read)
+        installed = await _together(read)
+        name = serving_secret(installed["deployments"], own)
+        certificates = await learn("certificate Secret", self._certificates(name, own))
+        return {**installed, "certificates": certificates}
 
     async def _cluster(self) -> dict[str, Any]:
         return await _together(
@@ -140,8 +143,10 @@ class Surveyor:
             }
         )
 
-    async def _access(self, config_maps: facts.Answer[Mapping[str, facts.Raw]]) -> dict[str, Any]:
-        maps = {} if isinstance(config_maps, facts.Unknown) else config_maps
+    async def _access(self, installed: Mapping[str, Any]) -> dict[str, Any]:
+        maps, daemon_sets = installed["config_maps"], installed["daemon_sets"]
+        maps = {} if isinstance(maps, facts.Unknown) else maps
+        daemon_sets = () if isinstance(daemon_sets, facts.Unknown) else daemon_sets
         own = self._options.namespace
         accounts = await learn(
             "ServiceAccounts", _items(self._kube.list(resources.SERVICE_ACCOUNTS, own))
@@ -149,10 +154,9 @@ class Surveyor:
         if isinstance(accounts, facts.Unknown):
             service: facts.Answer[Sequence[facts.Access]] = accounts
         else:
-            there = [facts.name(account) for account in accounts]
+            there = permissions.processes([facts.name(one) for one in accounts], daemon_sets)
             service = await learn(
-                "permissions of our accounts",
-                probes.accounts(self._kube, own, there, facts.settings(maps, "webhook")),
+                "permissions of our accounts", probes.accounts(self._kube, own, there, maps)
             )
         mine = await learn("own permissions", probes.reader(self._kube, permissions.READS, own))
         return {"service_access": service, "own_access": mine}
@@ -189,17 +193,13 @@ class Surveyor:
             found += (await self._kube.list(resource)).items
         return found
 
-    async def _certificates(self, own: str) -> facts.Certificates | None:
+    async def _certificates(self, name: str, own: str) -> facts.Certificates:
         """Read certificates and leave the keys where they are."""
-        for name in (SECRET, FOREIGN_SECRET):
-            try:
-                secret = await self._kube.get(resources.SECRETS, name, own)
-            except errors.NotFound:
-                continue
-            held = public_part(secret.get("data") or {})
-            if held.leaf is not None or name == FOREIGN_SECRET:
-                return held
-        return None
+        try:
+            secret = await self._kube.get(resources.SECRETS, name, own)
+        except errors.NotFound:
+            return facts.Certificates(name, exists=False)
+        return public_part(name, secret.get("data") or {})
 
     async def pods(self) -> Sequence[facts.Pod]:
         """Read every pod, cut down to what matters."""
@@ -313,7 +313,21 @@ def slim(thing: dict[str, Any]) -> facts.Raw:
     }
 
 
-def public_part(data: Mapping[str, str]) -> facts.Certificates:
+def serving_secret(deployments: facts.Answer[Sequence[facts.Raw]], namespace: str) -> str:
+    """Return the Secret with the webhook's certificate: the one its Deployment mounts, or its own.
+
+    It mounts none where it issues the certificate itself.
+    """
+    for deployment in () if isinstance(deployments, facts.Unknown) else deployments:
+        if facts.key(deployment) == f"{namespace}/{WEBHOOK}":
+            for volume in facts.stated(facts.pod_spec(deployment), "volumes"):
+                name = (volume.get("secret") or {}).get("secretName")
+                if volume.get("name") == TLS_VOLUME and name:
+                    return str(name)
+    return facts.OWN_CERTIFICATES
+
+
+def public_part(secret: str, data: Mapping[str, str]) -> facts.Certificates:
     """Keep the certificates of a Secret and nothing that is secret."""
     public = {
         name: base64.b64decode(text)
@@ -324,7 +338,7 @@ def public_part(data: Mapping[str, str]) -> facts.Certificates:
     authorities = [
         pem for name, pem in public.items() if name.startswith("ca-") or name == "ca.crt"
     ]
-    return facts.Certificates(leaf, tuple(authorities))
+    return facts.Certificates(secret, leaf, tuple(authorities))
 
 
 def read_config(path: Path) -> facts.Answer[facts.Raw]:

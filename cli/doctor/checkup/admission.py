@@ -14,6 +14,11 @@ from cli.doctor.checkup.findings import Severity, Trap
 NAME: Final = "koord-webhook"
 LONGEST_TIMEOUT: Final = 5
 DAY: Final = 24 * 3600.0
+_FOREIGN: Final = (
+    "the webhook does not issue this certificate: let its issuer write tls.crt, tls.key and ca.crt "
+    "into the Secret, and caBundle hold the authority that signed it"
+)
+"""What helps with a Secret that another issuer fills."""
 
 NO_SECRET = Trap(
     "certificate.missing", Severity.ERROR, "The Secret with the webhook's certificate is missing "
@@ -100,16 +105,17 @@ def ours(known: facts.Facts) -> list[facts.Raw]:
 def certificates(known: facts.Facts) -> Iterator[findings.Finding]:
     """Look how long the certificate is good, and whether the API server trusts it."""
     held = facts.given(known.certificates)
-    where = f"{known.namespace}/{NAME}-certificates"
-    if held is None or held.leaf is None:
-        what = "does not exist" if held is None else "holds no serving certificate"
-        yield NO_SECRET.found(f"Secret {where} {what}", where)
+    where = f"{known.namespace}/{held.secret}"
+    remedy = _FOREIGN if held.is_foreign else ""
+    if held.leaf is None:
+        what = "holds no serving certificate" if held.exists else "does not exist"
+        yield NO_SECRET.found(f"Secret {where} {what}", where, remedy=remedy)
         return
-    yield from _life("the serving certificate", held.leaf, known.now, where)
+    yield from _life("the serving certificate", held.leaf, known.now, (where, remedy))
     leaf = issue.read(held.leaf)
     signers = [pem for pem in held.authorities if issue.signed_by(leaf, issue.read(pem))]
     for pem in signers:
-        yield from _life("the authority", pem, known.now, where)
+        yield from _life("the authority", pem, known.now, (where, remedy))
     for configuration in ours(known):
         kind = configuration.get("kind", "")
         strangers = [
@@ -122,19 +128,22 @@ def certificates(known: facts.Facts) -> Iterator[findings.Finding]:
                 f"{kind} {NAME}: caBundle of {', '.join(strangers)} does not verify the "
                 "certificate in the Secret",
                 f"{kind}/{NAME}",
+                remedy=remedy,
             )
 
 
-def _life(what: str, pem: bytes, now: float, where: str) -> Iterator[findings.Finding]:
+def _life(what: str, pem: bytes, now: float, secret: tuple[str, str]) -> Iterator[findings.Finding]:
+    where, remedy = secret
     certificate = issue.read(pem)
     begins = certificate.not_valid_before_utc.timestamp()
     ends = certificate.not_valid_after_utc.timestamp()
     if now >= ends:
-        yield EXPIRED.found(f"{what} in {where} ended {(now - ends) / DAY:.1f} days ago", where)
+        ago = (now - ends) / DAY
+        yield EXPIRED.found(f"{what} in {where} ended {ago:.1f} days ago", where, remedy=remedy)
     # A twelfth of grace: renewal is due at two thirds and tried every minute.
     elif now > begins + (ends - begins) * 3 / 4:
         left = (ends - now) / DAY
-        yield NOT_RENEWED.found(f"{what} in {where} ends in {left:.1f} days", where)
+        yield NOT_RENEWED.found(f"{what} in {where} ends in {left:.1f} days", where, remedy=remedy)
 
 
 def _trusts(hook: facts.Raw, leaf: bytes) -> bool:

@@ -15,6 +15,8 @@ from cli import reading
 from domain.pods import profiles
 
 MANAGER_LEASE: Final = "koordinator-manager"
+OWN_CERTIFICATES: Final = "koord-webhook-certificates"
+"""The Secret in which the webhook keeps what it issues itself."""
 
 T = TypeVar("T")
 Raw: TypeAlias = Mapping[str, Any]
@@ -96,8 +98,16 @@ class Pod:
 class Certificates:
     """The public part of what the Secret of the webhook holds."""
 
-    leaf: bytes | None
-    authorities: tuple[bytes, ...]
+    secret: str
+    leaf: bytes | None = None
+    authorities: tuple[bytes, ...] = ()
+    exists: bool = True
+    """Whether there is such a Secret."""
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether another issuer than the webhook fills the Secret."""
+        return self.secret != OWN_CERTIFICATES
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -161,7 +171,7 @@ class Facts:
     """Those in our namespace."""
     leases: Answer[Mapping[str, Raw]]
     """Those in our namespace."""
-    certificates: Answer[Certificates | None]
+    certificates: Answer[Certificates]
     webhooks: Answer[Sequence[Raw]]
     """Every webhook configuration object."""
     endpoints: Answer[Sequence[Raw]]
@@ -272,10 +282,14 @@ def stated(spec: Raw, word: str) -> Sequence[Any]:
     return tuple(spec.get(word) or ())
 
 
+def pod_spec(workload: Raw) -> Raw:
+    """Return the spec of the pods of a Deployment or DaemonSet."""
+    return ((workload.get("spec") or {}).get("template") or {}).get("spec") or {}
+
+
 def containers(workload: Raw) -> Sequence[Raw]:
     """Return the containers of a Deployment or DaemonSet."""
-    spec = ((workload.get("spec") or {}).get("template") or {}).get("spec") or {}
-    return tuple(spec.get("containers") or ())
+    return stated(pod_spec(workload), "containers")
 
 
 def images(workload: Raw) -> list[str]:

@@ -24,7 +24,7 @@ WATCH: Final = ("list", "watch")
 
 
 class Setting(NamedTuple):
-    """A value of the webhook's settings."""
+    """A value of the settings of the process that needs something."""
 
     section: str
     key: str
@@ -32,9 +32,9 @@ class Setting(NamedTuple):
     by_default: bool = True
     """Whether it is so where the settings do not say."""
 
-    def holds(self, webhook: facts.Raw) -> bool:
-        """Whether the settings of the webhook have this value."""
-        group = facts.section(webhook, self.section)
+    def holds(self, settings: facts.Raw) -> bool:
+        """Whether the settings of the process have this value."""
+        group = facts.section(settings, self.section)
         return bool(group[self.key] == self.value) if self.key in group else self.by_default
 
 
@@ -53,7 +53,7 @@ class Need:
     names: tuple[str, ...] = ()
     own_namespace: bool = False
     setting: Setting | None = None
-    """Needed only where the webhook is set so; None: in any case."""
+    """Needed only where the process is set so; None: in any case."""
     unless: tuple[str, str] = ("", "")
     """Verb and resource of another right that makes this one unnecessary."""
     account: str = ""
@@ -69,6 +69,7 @@ _EVENTS: Final = Need("events.k8s.io", "events", ("create", "patch"))
 _LEASES: Final = resources.LEASES.group
 _BACKLOG: Final = (names.LEASE_GANG_BACKLOG,)
 _REGISTERS: Final = Setting("registration", "enabled", True)
+_WITHDRAWS: Final = Setting("admission", "withdraw", True)
 _SETTINGS: Final = ("slo-controller-config", "koord-scheduler-config", "koord-switches")
 
 # An agent that watches pods at the API server does not ask the kubelet for anything.
@@ -198,7 +199,7 @@ NEEDS: Final = {
         Need("", "namespaces", WATCH),
         *(Need(_HOOKS, plural, WATCH, ("koord-webhook",)) for plural in _CONFIGURATIONS),
         *(
-            Need(_HOOKS, plural, ("patch",), ("koord-webhook",), setting=_REGISTERS)
+            Need(_HOOKS, plural, ("patch",), ("koord-webhook",), setting=_WITHDRAWS)
             for plural in _CONFIGURATIONS
         ),
         _EVENTS,
@@ -221,10 +222,42 @@ NEEDS: Final = {
         Need("topology.node.k8s.io", "noderesourcetopologies", ("get", "create", "update")),
         Need("", "nodes/pods|nodes/proxy", ("get",), unless=_WATCHES_PODS),
         Need("", "nodes/configz|nodes/proxy", ("get",), unless=_WATCHES_PODS),
-        Need("", "pods", ("list",)),
+        Need("", "pods", ("list",), setting=Setting("kubelet", "fallBack", True)),
         Need("", "configmaps", WATCH, ("koord-switches",), own_namespace=True),
         Need("apps", "daemonsets", ("get",), ("koord-agent",), own_namespace=True),
     ),
+    "descheduler": (
+        *(Need("", one, WATCH) for one in ("namespaces", "nodes", "replicationcontrollers")),
+        Need("", "pods", ("get", *WATCH, "patch")),
+        Need("", "pods/eviction", ("create",)),
+        Need(_SLO, "nodemetrics", WATCH),
+        *(Need("apps", one, WATCH) for one in ("deployments", "replicasets", "statefulsets")),
+        *(Need("apps.kruise.io", one, WATCH) for one in ("clonesets", "statefulsets")),
+        Need("policy", "poddisruptionbudgets", WATCH),
+        Need("scheduling.k8s.io", "priorityclasses", WATCH),
+        Need(resources.POD_GROUPS.group, "podgroups", WATCH),
+        Need(resources.NATIVE_POD_GROUPS[0].group, "podgroups", WATCH),
+        Need("topology.node.k8s.io", "noderesourcetopologies", WATCH),
+        Need(resources.DEVICES.group, resources.DEVICES.plural, WATCH),
+        Need(_SCHEDULING, _NETWORKS.plural, WATCH, _NETWORK),
+        *(Need(one.group, one.plural, WATCH) for one in resources.QUOTA_RESOURCES),
+        *(Need("resource.k8s.io", one, WATCH) for one in ("resourceslices", "resourceclaims")),
+        *(
+            Need(_SCHEDULING, one, ("get", *WATCH, "create", "patch", "delete"))
+            for one in ("podmigrationjobs", "reservations")
+        ),
+        Need(_SCHEDULING, "podmigrationjobs/status", ("patch",)),
+        _EVENTS,
+        Need("", "configmaps", WATCH, _SETTINGS, own_namespace=True),
+        Need("", "configmaps", WATCH, ("gpu-shared-resource-templates",), own_namespace=True),
+        Need(
+            "", "configmaps", ("get", "create", "patch"), (names.CONFIG_MAP_DESCHEDULER_MEMORY,),
+            own_namespace=True,
+        ),
+        Need(_LEASES, "leases", ("get", "update"), ("koord-descheduler",), own_namespace=True),
+        Need(_LEASES, "leases", ("create",), own_namespace=True),
+    ),
+    "device-daemon": (Need("", "nodes", ("patch",)),),
 }  # fmt: skip
 """What the role of each process has to contain."""
 
@@ -234,8 +267,13 @@ ACCOUNTS: Final = {
     "koord-webhook": "webhook",
     "koord-manager": "manager",
     "koord-agent": "agent",
+    "koord-descheduler": "descheduler",
+    "koord-device-daemon": "device-daemon",
 }
 """ServiceAccounts and the process that uses each."""
+
+# Where it is absent, a device daemon labels no node and makes no request.
+_NODE_NAME: Final = "KOORD_DEVICE_DAEMON_NODE_NAME"
 
 READS: Final = (
     resources.CRDS, resources.DEPLOYMENTS, resources.DAEMON_SETS, resources.PODS, resources.NODES,
@@ -248,13 +286,32 @@ READS: Final = (
 """What a checkup lists."""
 
 
-def asked(process: str, webhook: facts.Raw, account: str = "") -> Iterator[tuple[Need, str, str]]:
+def processes(
+    accounts: Sequence[str], daemon_sets: Sequence[facts.Raw]
+) -> Iterator[tuple[str, str]]:
+    """Return those of our accounts that are there and in use, each with its process."""
+    for account, process in ACCOUNTS.items():
+        if account not in accounts:
+            continue
+        if process != "device-daemon" or any(map(_labels_its_node, daemon_sets)):
+            yield account, process
+
+
+def _labels_its_node(daemon_set: facts.Raw) -> bool:
+    return any(
+        variable.get("name") == _NODE_NAME
+        for container in facts.containers(daemon_set)
+        for variable in facts.stated(container, "env")
+    )
+
+
+def asked(process: str, settings: facts.Raw, account: str = "") -> Iterator[tuple[Need, str, str]]:
     """Return each question about a process: the need, the verb and the name of the object.
 
-    `webhook` are the settings of the webhook.
+    `settings` are those of the process.
     """
     for need in NEEDS[process]:
-        if need.setting is not None and not need.setting.holds(webhook):
+        if need.setting is not None and not need.setting.holds(settings):
             continue
         if need.account not in ("", account):
             continue

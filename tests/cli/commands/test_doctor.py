@@ -125,24 +125,34 @@ async def test_only_certificates_are_read_out_of_the_secret(sick):
         "bundle.crt": authority.certificate, "rotation.json": b"{}",
     }  # fmt: skip
     data = {name: base64.b64encode(content).decode() for name, content in files.items()}
-    body = {"metadata": {"name": survey.SECRET}, "data": data}
+    body = {"metadata": {"name": facts.OWN_CERTIFICATES}, "data": data}
     await sick.kube.create(resources.SECRETS, body, names.NAMESPACE)
     surveyor = survey.Surveyor(sick.kube, sick.clock, survey.Options(), lambda _text: None)
     known = await surveyor.take()
-    assert known.certificates == facts.Certificates(leaf.certificate, (authority.certificate,))
+    assert known.certificates == facts.Certificates(
+        facts.OWN_CERTIFICATES, leaf.certificate, (authority.certificate,)
+    )
     assert "MHcCAQEEIB" not in repr(known)
 
 
-async def test_a_certificate_that_somebody_else_issues_is_found_under_its_name(sick):
+@pytest.mark.parametrize("name", ["koord-webhook-tls", "my-tls"])
+async def test_a_certificate_that_somebody_else_issues_is_found_under_its_name(sick, name):
     authority, leaf = checkups.pair()
     data = {"tls.crt": leaf.certificate, "ca.crt": authority.certificate}
     encoded = {name: base64.b64encode(content).decode() for name, content in data.items()}
-    for name, content in ((survey.SECRET, {}), (survey.FOREIGN_SECRET, encoded)):
-        body = {"metadata": {"name": name}, "data": content}
+    # The one that it issued itself before stays there.
+    former, _ = checkups.pair()
+    own = {"webhook.crt": base64.b64encode(former.certificate).decode()}
+    for secret, content in ((facts.OWN_CERTIFICATES, own), (name, encoded)):
+        body = {"metadata": {"name": secret}, "data": content}
         await sick.kube.create(resources.SECRETS, body, names.NAMESPACE)
+    deployment = checkups.deployment("webhook")
+    volumes = [{"name": "tmp", "emptyDir": {}}, {"name": "tls", "secret": {"secretName": name}}]
+    deployment["spec"]["template"]["spec"]["volumes"] = volumes
+    await sick.kube.create(resources.DEPLOYMENTS, deployment, names.NAMESPACE)
     surveyor = survey.Surveyor(sick.kube, sick.clock, survey.Options(), lambda _text: None)
     assert (await surveyor.take()).certificates == facts.Certificates(
-        leaf.certificate, (authority.certificate,)
+        name, leaf.certificate, (authority.certificate,)
     )
 
 

@@ -224,7 +224,9 @@ def healthy():
         node_slos=[{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}}],
         config_maps={names.CONFIG_MAP_SLO: settings('{"enable": true}')},
         leases={"koordinator-manager": lease()},
-        certificates=facts.Certificates(leaf.certificate, (authority.certificate,)),
+        certificates=facts.Certificates(
+            facts.OWN_CERTIFICATES, leaf.certificate, (authority.certificate,)
+        ),
         webhooks=hooks,
         endpoints=[{"endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": True}}]}],
         probe=facts.Probe("default", mutated=True, refused=True),

@@ -15,7 +15,7 @@ MUTATING, VALIDATING = checkups.HOOKS
 
 def certificates(leaf, *authorities):
     pems = tuple(authority.certificate for authority in authorities)
-    return facts.Certificates(leaf.certificate if leaf else None, pems)
+    return facts.Certificates(facts.OWN_CERTIFICATES, leaf.certificate if leaf else None, pems)
 
 
 def configurations(authority, **changes):
@@ -45,9 +45,28 @@ def test_the_life_of_the_authority(found):
     assert "the authority" in told["certificate.not-renewed"].sentence
 
 
-@pytest.mark.parametrize("held", [None, facts.Certificates(None, ())], ids=["absent", "empty"])
-def test_no_certificate(found, held):
-    assert set(found(certificates=held)) == {"certificate.missing"}
+@pytest.mark.parametrize("secret", [facts.OWN_CERTIFICATES, "my-tls"])
+@pytest.mark.parametrize(
+    ("exists", "says"),
+    [(False, "does not exist"), (True, "holds no serving certificate")],
+    ids=["absent", "empty"],
+)
+def test_no_certificate(found, secret, exists, says):
+    told = found(certificates=facts.Certificates(secret, exists=exists))
+    assert set(told) == {"certificate.missing"}
+    assert told["certificate.missing"].sentence == f"Secret koordinator-system/{secret} {says}"
+
+
+@pytest.mark.parametrize("age", [70, 91], ids=["not renewed", "expired"])
+@pytest.mark.parametrize("is_foreign", [False, True])
+def test_a_certificate_is_issued_again_by_its_issuer(found, age, is_foreign):
+    authority, leaf = checkups.pair(age=age * checkups.DAY)
+    held = certificates(leaf, authority)
+    if is_foreign:
+        held = dataclasses.replace(held, secret="my-tls")
+    (told,) = found(certificates=held, webhooks=configurations(authority)).values()
+    assert told.object == f"koordinator-system/{held.secret}"
+    assert ("the webhook does not issue this certificate" in told.remedy) is is_foreign
 
 
 def test_a_bundle_without_the_authority_is_found_in_each_configuration(found, healthy):
