@@ -10,7 +10,7 @@ from api import names, resources
 from cli import clusters
 from cli.doctor import survey
 from cli.doctor.checkup import facts
-from cli.install import releasing, removal, waiting_pods
+from cli.install import process_pods, releasing, removal, waiting_pods
 from cli.output import terminal
 from kube.client import client as clients
 from kube.client import errors, transport
@@ -136,8 +136,7 @@ class Uninstaller:
             terminal.say(NOTHING)
         if wanted.refusal:
             terminal.say(f"cannot begin: {wanted.refusal}")
-        for note in wanted.notes:
-            terminal.say(f"note: {note}")
+        _tell_notes(wanted.at_risk, wanted)
 
     async def agreed(self, where: str) -> bool:
         """Show the plan and ask whether to carry it out."""
@@ -154,20 +153,29 @@ class Uninstaller:
         if wanted.refusal:
             terminal.say(f"cannot begin: {wanted.refusal}")
             return False
+        at_risk = wanted.at_risk
         if wanted.steps or wanted.busy:
             await self._all(wanted.stop)
             # No webhook adds a gate from now on, and pods need not wait until processes end.
             await self._release(removal.plan(await self._reader.inventory(), self._options).gates)
             quiet = await self._quiet()
-            if quiet is None:
-                self._tell_failures()
-                return False
+            at_risk |= quiet.at_risk
+            if quiet.unstopped:
+                return self._not_cleaned(quiet, at_risk)
             await self._release(_releases(quiet))
             await self._all([step for step in quiet.steps if not _is_release(step)])
             wanted = await self._settled()
-        for note in wanted.notes:
-            terminal.say(f"note: {note}")
+        _tell_notes(at_risk, wanted)
         return self._told(wanted)
+
+    def _not_cleaned(self, wanted: removal.Plan, at_risk: frozenset[str]) -> bool:
+        self._tell_failures()
+        for note in process_pods.about(at_risk):
+            terminal.say(f"note: {note}")
+        terminal.say(
+            f"not cleaned: {', '.join(wanted.unstopped)} would write again; stop it, then run this"
+        )
+        return False
 
     async def _settled(self) -> removal.Plan:
         """Look until nothing is left; the API server takes its time over definitions."""
@@ -194,13 +202,12 @@ class Uninstaller:
         for failure in dict.fromkeys(self._failures):
             terminal.say(f"failed: {failure}")
 
-    async def _quiet(self) -> removal.Plan | None:
-        """Wait until no process of ours can write any more; None when that does not happen."""
+    async def _quiet(self) -> removal.Plan:
+        """Wait until no process of ours can write any more, or for as long as is allowed."""
         deadline = self._clock.monotonic() + self._timeout
         told: tuple[str, ...] = ()
         while True:
-            there = await self._reader.inventory()
-            wanted = removal.plan(there, self._options)
+            wanted = removal.plan(await self._reader.inventory(), self._options)
             if not wanted.busy:
                 return wanted
             if wanted.busy != told:
@@ -209,13 +216,9 @@ class Uninstaller:
             if self._clock.monotonic() >= deadline:
                 break
             await self._clock.sleep(LOOK_SECONDS)
-        if any(removal.is_held(lease, there) for lease in there.leases):
-            terminal.say(
-                f"not cleaned: {', '.join(wanted.busy)} would write again; stop it, then run this"
-            )
-            return None
-        # Without their Leases they write nothing that is removed here.
-        terminal.say(f"going on without waiting for {', '.join(wanted.busy)}")
+        if not wanted.unstopped:
+            # Their nodes may be gone for good, and no other pods replace them.
+            terminal.say(f"going on without waiting for {', '.join(wanted.busy)}")
         return wanted
 
     async def _release(self, releases: Sequence[waiting_pods.Release]) -> None:
@@ -330,6 +333,11 @@ class Reader:
         groups = {resource.group for resource in resources.CUSTOM}
         found = await self._kube.list(resources.CRDS)
         return [d for d in found.items if (d.get("spec") or {}).get("group") in groups]
+
+
+def _tell_notes(at_risk: frozenset[str], wanted: removal.Plan) -> None:
+    for note in (*process_pods.about(at_risk), *wanted.notes):
+        terminal.say(f"note: {note}")
 
 
 def _is_release(step: removal.Step) -> bool:

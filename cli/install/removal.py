@@ -7,7 +7,7 @@ from typing import Any, Final
 from api import names, resources
 from cli import reading
 from cli.doctor.checkup import facts, findings, neighbours
-from cli.install import waiting_pods
+from cli.install import process_pods, waiting_pods
 
 LEASES: Final = (
     "koordinator-manager", "koord-scheduler", "koord-descheduler", names.LEASE_GANG_BACKLOG,
@@ -23,8 +23,6 @@ MEMORIES: Final = (names.CONFIG_MAP_DESCHEDULER_MEMORY, names.CONFIG_MAP_REPORT)
 """What the descheduler remembers of moves, and the manager of what colocation gave."""
 OURSELVES: Final = "uninstall"
 """Component of the pod that may be running this."""
-AGENT: Final = "agent"
-"""Component of the pods that put their nodes back."""
 WRITERS: Final = frozenset(
     {
         "koord-manager",
@@ -45,7 +43,6 @@ MADE: Final = (
 """Kinds of which our processes make objects by themselves."""
 OURS: Final = ("koord.sh/", "koordinator.sh/", ".koordinator.sh/")
 """What our labels and annotations begin with, or contain."""
-MIRROR: Final = "kubernetes.io/config.mirror"
 MARKED: Final = ("labels", "annotations")
 WRONG_CLOCK: Final = 300.0
 """Seconds by which clocks may differ."""
@@ -139,10 +136,14 @@ class Plan:
     clean: tuple[Step, ...]
     """Remove what they wrote."""
     busy: tuple[str, ...]
-    """Who may still write; nothing is cleaned before this is empty."""
+    """What may still write, and is waited for."""
+    unstopped: tuple[str, ...]
+    """What of it does not end; nothing is cleaned before this is empty."""
     refusal: str
     """Why nothing can be done before a person did something."""
     notes: tuple[str, ...]
+    at_risk: frozenset[str]
+    """Nodes that may stay as they are; known only while their agents are there."""
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -177,13 +178,16 @@ def plan(there: Inventory, options: Options) -> Plan:
         *_installation(there, options),
         *_purged(there, options),
     )
+    busy = tuple(_busy(there, options))
     return Plan(
         stop=stop,
         gates=tuple(waiting_pods.gates(there.pods)),
         clean=clean,
-        busy=tuple(_busy(there, options)),
+        busy=tuple(what for what, _ in busy),
+        unstopped=tuple(what for what, is_ending in busy if not is_ending),
         refusal=_refusal(there),
         notes=tuple(_notes(there, options)),
+        at_risk=process_pods.nodes_at_risk(there.running),
     )
 
 
@@ -194,20 +198,23 @@ def _delete(resource: resources.Resource, item: facts.Raw) -> Delete:
     )
 
 
-def _busy(there: Inventory, options: Options) -> Iterator[str]:
+def _busy(there: Inventory, options: Options) -> Iterator[tuple[str, bool]]:
+    """Return what may still write, and whether it is ending."""
     for _, workload in there.workloads:
-        yield f"{workload.get('kind', 'workload')} {facts.key(workload)}"
+        ending = process_pods.is_ending(workload)
+        yield f"{workload.get('kind', 'workload')} {facts.key(workload)}", ending
     for pod in there.running:
         is_here = (pod.get("metadata") or {}).get("namespace") == options.namespace
-        if is_here and facts.component(pod) != OURSELVES and not _has_ended(pod):
-            yield f"pod {facts.key(pod)}"
+        is_other = facts.component(pod) != OURSELVES
+        if is_here and is_other and not process_pods.has_ended(pod):
+            yield f"pod {facts.key(pod)}", process_pods.is_ending(pod)
     for lease in there.leases:
-        if is_held(lease, there):
+        if _is_held(lease, there):
             holder = (lease.get("spec") or {}).get("holderIdentity")
-            yield f"{holder}, which holds Lease {facts.key(lease)}"
+            yield f"{holder}, which holds Lease {facts.key(lease)}", False
 
 
-def is_held(lease: facts.Raw, there: Inventory) -> bool:
+def _is_held(lease: facts.Raw, there: Inventory) -> bool:
     """Whether the manager that holds a Lease may be alive.
 
     Its stamps are by its own clock; so what counts is for how long we saw none, unless they are so
@@ -220,16 +227,8 @@ def is_held(lease: facts.Raw, there: Inventory) -> bool:
     return there.unmoved <= seconds and age <= seconds + WRONG_CLOCK
 
 
-def _has_ended(pod: facts.Raw) -> bool:
-    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-
-
-def _is_static(pod: facts.Raw) -> bool:
-    return MIRROR in facts.meta(pod, "annotations")
-
-
 def _refusal(there: Inventory) -> str:
-    static = [facts.key(pod) for pod in there.running if _is_static(pod)]
+    static = [facts.key(pod) for pod in there.running if process_pods.is_static(pod)]
     if not static:
         return ""
     return (
@@ -320,7 +319,6 @@ def _purged(there: Inventory, options: Options) -> Iterator[Delete]:
 
 def _notes(there: Inventory, options: Options) -> Iterator[str]:
     yield from _about_pods(there.pods)
-    yield from _about_agents(there.running)
     if there.unreadable:
         odd = findings.some(list(there.unreadable))
         yield f"{len(there.unreadable)} objects cannot be read and stay as they are: {odd}"
@@ -355,22 +353,6 @@ def _notes(there: Inventory, options: Options) -> Iterator[str]:
     foreign = [facts.name(d) for d in there.definitions if not facts.is_ours(d)]
     if foreign:
         yield f"definitions of another installation are kept: {findings.some(foreign)}"
-
-
-def _about_agents(running: Sequence[facts.Raw]) -> Iterator[str]:
-    """Name the nodes whose agent may be unable to put them back as it ends."""
-    agents = [pod for pod in running if facts.component(pod) == AGENT and not _is_ready(pod)]
-    nodes = sorted({str((pod.get("spec") or {}).get("nodeName") or "") for pod in agents} - {""})
-    if nodes:
-        yield (
-            f"agents of {len(nodes)} nodes are not ready and may leave limits behind: "
-            f"{findings.some(nodes)}; `koord agent undo` on a node puts it back"
-        )
-
-
-def _is_ready(pod: facts.Raw) -> bool:
-    conditions = facts.stated(pod.get("status") or {}, "conditions")
-    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
 
 
 def _about_pods(pods: Sequence[facts.Pod]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from api.kubernetes import crds
 from api.wire import durations
 from cli import main
 from cli.commands import uninstall
-from cli.install import apply, releasing, removal
+from cli.install import apply, process_pods, releasing, removal
 from kube.client import access as accesses
 from kube.client import client as clients
 from kube.client import errors
@@ -188,20 +188,24 @@ async def test_gates_open_even_where_a_manager_cannot_be_stopped(it):
 
 
 class Refuses:
-    """An API server that lets this account patch no pod."""
+    """An API server that refuses this account one verb on one kind."""
 
-    def __init__(self, kube):
+    def __init__(self, kube, verb, kind):
         self._kube = kube
+        self._verb = verb
+        self._kind = kind
         self.asked = 0
 
     def __getattr__(self, name):
-        return getattr(self._kube, name)
+        real = getattr(self._kube, name)
 
-    async def patch(self, resource, name, body, **options):
-        if resource == resources.PODS:
-            self.asked += 1
-            raise errors.Forbidden(403, "Forbidden", "not you")
-        return await self._kube.patch(resource, name, body, **options)
+        async def refused(resource, *given, **options):
+            if resource == self._kind:
+                self.asked += 1
+                raise errors.Forbidden(403, "Forbidden", "not you")
+            return await real(resource, *given, **options)
+
+        return refused if name == self._verb else real
 
 
 async def test_gates_that_may_not_be_opened_are_told_and_the_rest_goes_on(it, capsys):
@@ -215,7 +219,7 @@ async def test_gates_that_may_not_be_opened_are_told_and_the_rest_goes_on(it, ca
             },
         }
         await it.kube.create(resources.PODS, body, "default")
-    refusing = Refuses(it.kube)
+    refusing = Refuses(it.kube, "patch", resources.PODS)
     uninstaller = uninstall.Uninstaller(refusing, it.clock, removal.Options(), 5.0)
     assert not await uninstaller.run()
     told = capsys.readouterr().out
@@ -228,13 +232,64 @@ async def test_gates_that_may_not_be_opened_are_told_and_the_rest_goes_on(it, ca
     assert (await waits_for(it.kube, "p24"))[0] == set()
 
 
+async def a_pod_of_ours(kube, name, component):
+    """Make a pod whose node has no kubelet: once it is deleted it is terminating for ever."""
+    labels = {**checkups.OURS, names.LABEL_COMPONENT: component}
+    spec = {"nodeName": NODE, "containers": [{"name": "c", "image": "x:1"}]}
+    body = {"metadata": {"name": name, "labels": labels}, "spec": spec}
+    await kube.create(resources.PODS, body, NAMESPACE)
+
+
 async def test_pods_that_do_not_end_are_not_waited_for_for_ever(it, capsys):
-    labels = {**checkups.OURS, names.LABEL_COMPONENT: "webhook"}
-    spec = {"containers": [{"name": "c", "image": "x:1"}]}
-    body = {"metadata": {"name": "stuck", "labels": labels}, "spec": spec}
-    await it.kube.create(resources.PODS, body, NAMESPACE)
+    await a_pod_of_ours(it.kube, "stuck", "webhook")
+    await it.kube.delete(resources.PODS, "stuck", NAMESPACE)
     assert await it.uninstaller(timeout=0.0).run()
     assert "going on without waiting for pod koordinator-system/stuck" in capsys.readouterr().out
+
+
+async def test_behind_a_pod_that_nothing_ends_nothing_is_cleaned(it, capsys):
+    await a_pod_of_ours(it.kube, "goes-on", "agent")
+    assert not await it.uninstaller(timeout=0.0).run()
+    told = capsys.readouterr().out
+    assert "not cleaned: pod koordinator-system/goes-on would write again" in told
+    assert f"note: agents of 1 nodes are not ready and may leave limits behind: {NODE};" in told
+    assert await it.names(resources.SECRETS, NAMESPACE)
+    assert await it.names(resources.NODE_METRICS) == {NODE}
+
+
+async def test_behind_a_workload_that_may_not_be_deleted_nothing_is_cleaned(it, capsys):
+    refusing = Refuses(it.kube, "delete", resources.DEPLOYMENTS)
+    uninstaller = uninstall.Uninstaller(refusing, it.clock, removal.Options(), 0.0)
+    assert not await uninstaller.run()
+    told = capsys.readouterr().out
+    workload = f"Deployment {NAMESPACE}/koord-manager"
+    assert f"failed: delete {workload}: 403 Forbidden: not you" in told
+    assert f"not cleaned: {workload} would write again; stop it, then run this" in told
+    assert "going on" not in told
+    assert await it.names(resources.SECRETS, NAMESPACE)
+    assert await it.names(resources.NODE_METRICS) == {NODE}
+
+
+class EndsAnAgent(clocks.SystemClock):
+    """Time in which the pod of an agent ends."""
+
+    def __init__(self, kube, name):
+        self._kube = kube
+        self._name = name
+
+    async def sleep(self, seconds):
+        with contextlib.suppress(errors.NotFound):
+            await self._kube.delete(resources.PODS, self._name, NAMESPACE, grace_seconds=0)
+
+
+async def test_nodes_whose_agent_was_not_ready_are_named_once_all_is_gone(it, capsys):
+    await a_pod_of_ours(it.kube, "koord-agent-x", "agent")
+    clock = EndsAnAgent(it.kube, "koord-agent-x")
+    assert await uninstall.Uninstaller(it.kube, clock, removal.Options(), 5.0).run()
+    told = capsys.readouterr().out
+    assert await it.names(resources.PODS, NAMESPACE) == set()
+    assert f"note: agents of 1 nodes are not ready and may leave limits behind: {NODE};" in told
+    assert told.splitlines()[-1] == uninstall.NOTHING
 
 
 async def test_it_can_be_interrupted_anywhere_and_run_again(it):
@@ -246,20 +301,8 @@ async def test_it_can_be_interrupted_anywhere_and_run_again(it):
 
 
 async def test_what_may_not_be_removed_is_told_and_fails(it, capsys):
-    uninstaller = it.uninstaller()
-    real = uninstaller._kube.delete
-
-    class Refusing:
-        def __getattr__(self, name):
-            return getattr(it.kube, name)
-
-        async def delete(self, resource, name, namespace="", **options):
-            if resource == resources.SECRETS:
-                raise errors.Forbidden(403, "Forbidden", "not you")
-            await real(resource, name, namespace, **options)
-
-    uninstaller._kube = Refusing()
-    assert not await uninstaller.run()
+    refusing = Refuses(it.kube, "delete", resources.SECRETS)
+    assert not await uninstall.Uninstaller(refusing, it.clock, removal.Options(), 5.0).run()
     told = capsys.readouterr().out
     assert f"failed: delete Secret {NAMESPACE}/{removal.SECRET}: 403 Forbidden: not you" in told
     assert f"left: delete Secret {NAMESPACE}/{removal.SECRET}" in told
@@ -268,7 +311,7 @@ async def test_what_may_not_be_removed_is_told_and_fails(it, capsys):
 
 async def test_a_static_pod_of_ours_stops_it_before_it_begins(it, capsys):
     labels = {**checkups.OURS, names.LABEL_COMPONENT: "scheduler"}
-    annotations = {removal.MIRROR: "x"}
+    annotations = {process_pods.MIRROR: "x"}
     metadata = {"name": "koord-extender-cp", "labels": labels, "annotations": annotations}
     spec = {"containers": [{"name": "c", "image": "x:1"}]}
     await it.kube.create(resources.PODS, {"metadata": metadata, "spec": spec}, "kube-system")

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from api import names, resources
-from cli.install import removal
+from cli.install import process_pods, removal
 from tests.planes.install import checkups
 
 NOW = checkups.NOW
@@ -63,18 +63,31 @@ def test_processes_end_before_anything_is_cleaned():
     assert plan.busy == ("Deployment koordinator-system/koord-manager",)
 
 
+ENDING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+
+
 @pytest.mark.parametrize(
-    ("pod", "busy"),
+    ("pod", "busy", "unstopped"),
     [
-        (running("m-0", "manager"), True),
-        (running("u-0", "uninstall"), False),
-        ({**running("m-0", "manager"), "status": {"phase": "Failed"}}, False),
-        (named("m-0", "elsewhere", labels=checkups.OURS), False),
+        (running("m-0", "manager"), True, True),
+        (running("m-0", "manager", **ENDING), True, False),
+        (running("u-0", "uninstall"), False, False),
+        ({**running("m-0", "manager"), "status": {"phase": "Failed"}}, False, False),
+        (named("m-0", "elsewhere", labels=checkups.OURS), False, False),
     ],
-    ids=["ours", "this-one", "ended", "elsewhere"],
+    ids=["ours", "terminating", "this-one", "ended", "elsewhere"],
 )
-def test_pods_of_ours_are_waited_for(pod, busy):
-    assert bool(planned(running=[pod]).busy) is busy
+def test_pods_of_ours_are_waited_for(pod, busy, unstopped):
+    plan = planned(running=[pod])
+    assert (bool(plan.busy), bool(plan.unstopped)) == (busy, unstopped)
+
+
+@pytest.mark.parametrize(("metadata", "unstopped"), [({}, True), (ENDING, False)])
+def test_a_workload_that_was_not_deleted_is_not_stopped(metadata, unstopped):
+    workload = {"kind": "DaemonSet", **named("koord-agent", names.NAMESPACE, **metadata)}
+    plan = planned(workloads=[(resources.DAEMON_SETS, workload)])
+    assert plan.busy == ("DaemonSet koordinator-system/koord-agent",)
+    assert bool(plan.unstopped) is unstopped
 
 
 @pytest.mark.parametrize(
@@ -91,12 +104,12 @@ def test_pods_of_ours_are_waited_for(pod, busy):
 )
 def test_a_manager_that_may_live_is_waited_for(lease, unmoved, busy):
     plan = planned(leases=[lease], unmoved=unmoved)
-    assert bool(plan.busy) is busy
+    assert bool(plan.busy) is bool(plan.unstopped) is busy
     assert len(plan.clean) == 1
 
 
 def test_a_static_pod_of_ours_has_to_go_first():
-    mirror = running("koord-extender-cp", "scheduler", annotations={removal.MIRROR: "x"})
+    mirror = running("koord-extender-cp", "scheduler", annotations={process_pods.MIRROR: "x"})
     plan = planned(running=[mirror])
     assert "koord-extender-cp" in plan.refusal
     assert "former configuration" in plan.refusal
@@ -305,7 +318,7 @@ def test_classes_of_stand_ins_are_deleted_once():
         )
 
 
-def agent_pod(name, ready):
+def agent_pod(name, ready, phase="Running"):
     return {
         "metadata": {
             "name": f"koord-agent-{name}",
@@ -313,15 +326,18 @@ def agent_pod(name, ready):
             "labels": {names.LABEL_COMPONENT: "agent"},
         },
         "spec": {"nodeName": name},
-        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": ready}]},
+        "status": {"phase": phase, "conditions": [{"type": "Ready", "status": ready}]},
     }
 
 
 def test_nodes_whose_agent_is_not_ready_are_named():
     """It may be unable to put its node back as it ends."""
-    running = (agent_pod("good", "True"), agent_pod("bad", "False"), agent_pod("gone", "Unknown"))
-    (told,) = [note for note in planned(running=running).notes if "agents of" in note]
+    running = (
+        agent_pod("good", "True"), agent_pod("ended", "False", "Succeeded"),
+        agent_pod("bad", "False"), agent_pod("gone", "Unknown"),
+    )  # fmt: skip
+    (told,) = process_pods.about(planned(running=running).at_risk)
     assert told.startswith("agents of 2 nodes are not ready")
     assert "bad, gone" in told
     assert "koord agent undo" in told
-    assert not [note for note in planned(running=running[:1]).notes if "agents of" in note]
+    assert not list(process_pods.about(planned(running=running[:2]).at_risk))
