@@ -349,18 +349,36 @@ WEBHOOKS = {
         }.items()
     },
 }
+AGENTS = {
+    "agent": (),
+    "agent without another source": ("agent.podsFallBack=false",),
+    "device daemon": ("deviceDaemon.enabled=true",),
+    "device daemon that labels nothing": (
+        "deviceDaemon.enabled=true",
+        "deviceDaemon.labelNode=false",
+    ),
+}
+ASKED = {**WEBHOOKS, **AGENTS}
 
 
-@pytest.mark.parametrize("values", WEBHOOKS.values(), ids=WEBHOOKS)
-def test_doctor_asks_for_what_the_chart_grants_the_webhook(values):
+@pytest.mark.parametrize("values", ASKED.values(), ids=ASKED)
+def test_doctor_asks_for_what_the_chart_grants(values):
     documents = rendered(*values)
     maps = {one["metadata"]["name"]: one for one in of_kind(documents, "ConfigMap")}
+    accounts = [one["metadata"]["name"] for one in of_kind(documents, "ServiceAccount")]
+    in_use = dict(permissions.processes(accounts, of_kind(documents, "DaemonSet")))
+    # kube-scheduler stands in the same pod.
+    looked_at = set(permissions.ACCOUNTS) - {"koord-scheduler"}
     given = {
-        (one.verb, one.group, one.resource, one.name, bool(one.namespace))
-        for one in grants.granted(documents)
-        if one.account == f"system:serviceaccount:{names.NAMESPACE}:koord-webhook"
+        (grant.account.rpartition(":")[2], grant.verb, grant.group, grant.resource, grant.name,
+         bool(grant.namespace))
+        for grant in grants.granted(documents)
+    }  # fmt: skip
+    asked = {
+        (account, verb, need.group, need.resource.partition("|")[0], name, need.own_namespace)
+        for account, process in in_use.items()
+        for need, verb, name in permissions.asked(process, facts.settings(maps, process), account)
     }
-    assert given == {
-        (verb, need.group, need.resource, name, need.own_namespace)
-        for need, verb, name in permissions.asked("webhook", facts.settings(maps, "webhook"))
+    assert {one for one in given if one[0] in looked_at} == {
+        one for one in asked if one[0] in looked_at
     }
