@@ -16,7 +16,7 @@ from cli import reading
 from cli.gangs import under_way
 from cli.quota import cluster as quota_cluster
 from cli.snapshot import format as formats
-from domain.gangs import declaration, plan_record, sentences
+from domain.gangs import declaration, plan_record, pod_groups, sentences
 from domain.gangs import table as tables
 from domain.scheduler_settings import documents
 from extender.gangs.planning import groups
@@ -267,7 +267,7 @@ def build(snapshot: formats.Snapshot) -> Cluster:
 
 def _begun(gang: Gang) -> bool:
     """Whether the status of a PodGroup says that members were bound once."""
-    return gang.written is not None and gang.written.status.scheduled > 0
+    return gang.written is not None and pod_groups.has_begun(gang.written.status)
 
 
 def _fact(one: Member, defaults: declaration.Defaults) -> tables.Member:

@@ -9,10 +9,10 @@ from typing import Any, Final
 import msgspec
 
 from api.koordinator import scheduling
+from api.kubernetes import meta
 from api.wire import durations
-from domain.gangs import declaration
+from domain.gangs import declaration, status
 
-_STARTED: Final = frozenset({"Scheduled", "Running", "Finished", "Failed"})
 _LONGEST: Final = 16 << 10
 """Characters of an annotation that is kept; longer ones count as absent."""
 
@@ -32,7 +32,7 @@ class PodGroup(msgspec.Struct, frozen=True):
     is_gang: bool = True
     """False of a native one with another policy: its pods are placed one by one."""
     begun: bool = False
-    """Whether its status counts members that have ended after the gang had started."""
+    """Whether its status counts members that have ended since the gang started, or restarted."""
     created: float = -1.0
     """creationTimestamp; negative: not known."""
     annotations: tuple[tuple[str, str], ...] = ()
@@ -63,13 +63,28 @@ class PodGroup(msgspec.Struct, frozen=True):
 def read(raw: Mapping[str, Any]) -> PodGroup:
     """Read a PodGroup of scheduling.sigs.k8s.io; a ReadError names the field that is wrong."""
     found = scheduling.read_pod_group(raw)
-    status = found.status
     return PodGroup(
         **_named(raw),
         min_member=max(found.spec.min_member, 0),
         timeout_seconds=max(found.spec.schedule_timeout_seconds or 0, 0),
-        begun=status.phase in _STARTED and status.succeeded + status.failed > 0,
+        begun=has_begun(found.status),
     )
+
+
+def has_begun(stated: scheduling.PodGroupStatus) -> bool:
+    """Whether members have ended since the gang started, so that others are placed on their own.
+
+    Members that failed before the gang was restarted are placed anew together with all others.
+    Those that had succeeded are not: the others would wait for them in vain.
+    """
+    condition = meta.condition(stated.conditions, status.RESTARTED)
+    restarted = None if condition is None else condition.last_transition_time
+    if restarted is not None and stated.succeeded:
+        return True
+    if stated.phase not in status.STARTED or not stated.succeeded + stated.failed:
+        return False
+    start = stated.schedule_start_time
+    return restarted is None or not status.precedes(stated.phase, start, restarted)
 
 
 def read_native(raw: Mapping[str, Any]) -> PodGroup:

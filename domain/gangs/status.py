@@ -1,8 +1,10 @@
 """The status of a PodGroup: its phase and how many of its members are scheduled, run, ended.
 
-Members that have ended count: a gang of which all have succeeded is Finished, and stays so.
+Members that have ended count: a gang of which all have succeeded is Finished, and stays so. One
+that has failed stays Failed until the manager restarts it: then its status begins anew.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -15,8 +17,12 @@ SCHEDULED: Final = "Scheduled"
 RUNNING: Final = "Running"
 FINISHED: Final = "Finished"
 FAILED: Final = "Failed"
+STARTED: Final = frozenset({SCHEDULED, RUNNING, FINISHED, FAILED})
+"""Phases of a gang that has had its minimum."""
 ENDED: Final = (FINISHED, FAILED)
-"""Phases that never change any more."""
+"""Phases that never change any more, unless a gang that has failed is restarted."""
+RESTARTED: Final = "Restarted"
+"""Condition of a PodGroup: when its pods were evicted last so that all of them start anew."""
 GIVEN_UP_SECONDS: Final = 48 * 3600.0
 """A gang that was scheduled so long after its creation, and of which none runs, is left alone."""
 
@@ -33,6 +39,8 @@ class MemberPod(msgspec.Struct, frozen=True):
     created: float = -1.0
     owners: tuple[str, ...] = ()
     """Names of its owner references."""
+    leaving: bool = False
+    """Whether it is being deleted."""
 
     @property
     def alive(self) -> bool:
@@ -54,12 +62,24 @@ class Status(msgspec.Struct, frozen=True):
 
 
 def following(
-    before: Status, least: int, created: float, pods: Sequence[MemberPod], now: float
+    before: Status,
+    least: int,
+    created: float,
+    pods: Sequence[MemberPod],
+    now: float,
+    restarted: float | None = None,
 ) -> Status:
     """Return the status after `before`: one step from phase to phase, the same one at rest.
 
-    `least` is spec.minMember, `created` when the PodGroup was created.
+    `least` is spec.minMember, `created` when the PodGroup was created, `restarted` when its pods
+    were evicted last so that all of them start anew.
     """
+    if restarted is not None:
+        if precedes(before.phase, before.schedule_start, restarted):
+            started = float(math.floor(restarted))
+            return Status(PENDING, before.occupied_by, schedule_start=started)
+        pods = [pod for pod in pods if not _is_left_behind(pod, restarted)]
+        created = max(created, restarted)
     if before.phase in ENDED:
         return _ended(before, pods)
     if _is_given_up(before, least, created):
@@ -82,6 +102,21 @@ def following(
     if phase == SCHEDULING and start is None:
         start = now
     return msgspec.structs.replace(counted, phase=phase, schedule_start=start)
+
+
+def precedes(phase: str, schedule_start: float | None, restarted: float) -> bool:
+    """Whether a status is of the time before a restart; one that is Finished holds afterwards, too.
+
+    The scheduleStartTime that the restart has set is the moment of its condition, in whole seconds.
+    """
+    begins = schedule_start is not None and schedule_start >= math.floor(restarted)
+    return phase != FINISHED and not begins
+
+
+def _is_left_behind(pod: MemberPod, restarted: float) -> bool:
+    """Whether the pods that start anew replace this one; what has succeeded is not replaced."""
+    is_replaced = pod.leaving or pod.phase == "Failed"
+    return is_replaced and pod.created < math.floor(restarted)
 
 
 def _ended(before: Status, pods: Sequence[MemberPod]) -> Status:

@@ -16,8 +16,6 @@ QUORUM: Final = "Quorum"
 """Condition of a PodGroup: whether as many of its pods have a node as it needs at least."""
 WAITING: Final = "WaitingForPods"
 """Reason of this condition while a gang gathers: it has not had its minimum yet."""
-RESTARTED: Final = "Restarted"
-"""Condition of a PodGroup: when its pods were evicted last so that all of them start anew."""
 DEFAULTS: Final = declaration.Defaults()
 """What a gang waits for at bind makes no difference here."""
 _MIRROR: Final = "kubernetes.io/config.mirror"

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from domain.gangs import declaration
+from domain.gangs import declaration, status
 from manager.gangs import gang_book, gang_events, objects, quorum, restart_plan, restarts
 from manager.reconcile import actions, apply
 from process.configuration import switches
@@ -58,7 +58,7 @@ class Repairs:
     def restarted_at(self, observed: objects.Observed) -> float | None:
         """Return when a gang was restarted last, in seconds since the epoch, as far as known."""
         here = self._restarts.last(observed.gang.id)
-        found = None if observed.group is None else observed.group.condition(objects.RESTARTED)
+        found = None if observed.group is None else observed.group.condition(status.RESTARTED)
         noted = None if found is None else found.last_transition_time
         known = [moment for moment in (here, noted) if moment is not None]
         # A moment that is still to come was not written by this manager.

@@ -20,7 +20,7 @@ MET: Final = "MinimumMet"
 BELOW: Final = "BelowMinimum"
 EVICTED: Final = "PodsEvicted"
 _RESTARTED: Final = "its pods were evicted so that all of them start anew"
-_OURS: Final = frozenset({objects.QUORUM, objects.RESTARTED})
+_OURS: Final = frozenset({objects.QUORUM, status.RESTARTED})
 _BEFORE: Final = frozenset({status.PENDING, status.PRE_SCHEDULING, status.SCHEDULING})
 
 
@@ -44,7 +44,7 @@ def planned(observed: objects.Observed, group: objects.Group, facts: Facts) -> d
     minimum = observed.gang.min_member
     before = _stated(group.status)
     pods = [_pod(one) for one in observed.members]
-    after = status.following(before, minimum, group.created, pods, facts.now)
+    after = status.following(before, minimum, group.created, pods, facts.now, facts.restarted_at)
     changed = {
         name: value
         for (name, value), old in zip(_wire(after).items(), _wire(before).values(), strict=True)
@@ -77,7 +77,7 @@ def _stated(written: scheduling.PodGroupStatus) -> status.Status:
 
 def _pod(one: objects.GangPod) -> status.MemberPod:
     owners = tuple(owner.name for owner in one.owners)
-    return status.MemberPod(one.key, one.phase, bool(one.node), one.created, owners)
+    return status.MemberPod(one.key, one.phase, bool(one.node), one.created, owners, one.deleting)
 
 
 def _wire(found: status.Status) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def _conditions(group: objects.Group, facts: Facts, phase: str) -> list[dict[str
     if facts.restarted_at is not None:
         kept.append(
             conditions.condition(
-                objects.RESTARTED, "True", EVICTED, _RESTARTED, probed_at=None,
+                status.RESTARTED, "True", EVICTED, _RESTARTED, probed_at=None,
                 since=facts.restarted_at,
             )
         )  # fmt: skip

@@ -221,10 +221,16 @@ def _concerns(claim: views.Claim | None) -> bool:
 
 
 def _held(claim: views.Claim | None, defaults: declaration.Defaults) -> tables.Member | None:
-    """Return what a claim says of a member; what other plug-ins keep for it says nothing."""
+    """Return what a claim says of a member; what other plug-ins keep for it says nothing.
+
+    A bound member that is terminating is none any more: those that replace the members of a gang
+    that leaves as a whole would be placed one by one meanwhile.
+    """
     if claim is None or not claim.pod.requirements.is_member or claim.kind not in _STATES:
         return None
     if claim.kind is views.ClaimKind.NOMINATED and claim.evidence != EVIDENCE:
+        return None
+    if claim.kind is views.ClaimKind.BOUND and claim.pod.leaves_at >= 0:
         return None
     return _fact(claim.pod, _STATES[claim.kind], claim.node, defaults)
 

@@ -124,3 +124,63 @@ def test_members_that_end_after_the_last_phase_are_counted_and_stay_counted(phas
     assert ended == of(phase, scheduled=3, running=0, failed=2, succeeded=1)
     assert status.following(ended, 3, CREATED, pods(F), NOW) == ended
     assert status.following(ended, 3, CREATED, [], NOW) == ended
+
+
+RESTARTED = 950.4
+"""When the gang was restarted, after its creation."""
+
+
+def following(before, found, least=3, now=NOW):
+    return status.following(before, least, CREATED, found, now, RESTARTED)
+
+
+def member(phase, created, **rest):
+    return status.MemberPod(f"ns/{phase}-{created}", phase, phase != P, created, **rest)
+
+
+ANEW = of("Pending", schedule_start=950.0)
+OLD = {
+    "one failed": of("Failed", scheduled=3, running=2, failed=1, schedule_start=910.0),
+    "one is gone": of("Scheduling", scheduled=2, running=2, schedule_start=910.0),
+    "its start was never noted": of("Running", scheduled=3, running=3),
+}
+
+
+@pytest.mark.parametrize("before", OLD.values(), ids=OLD)
+def test_a_restarted_gang_begins_anew(before):
+    left = [member(F, 901.0), member(R, 902.0, leaving=True), member(R, 903.0, leaving=True)]
+    assert following(before, left) == ANEW
+    assert following(ANEW, left) == ANEW
+
+
+def test_what_the_restart_left_behind_is_not_counted():
+    left = [member(F, 901.0), member(S, 902.0, leaving=True)]
+    new = [member(P, 960.0), member(R, 961.0), member(F, 962.0)]
+    gathered = following(ANEW, left + new)
+    assert gathered == of("PreScheduling", schedule_start=950.0)
+    counted = following(gathered, left + new)
+    assert counted == of("Scheduling", scheduled=2, running=1, failed=1, schedule_start=950.0)
+
+
+def test_a_member_that_succeeded_before_the_restart_counts():
+    found = [member(S, 901.0), member(P, 960.0), member(P, 961.0)]
+    assert following(of("PreScheduling", schedule_start=950.0), found).succeeded == 1
+
+
+def test_a_gang_that_fails_after_its_restart_has_failed():
+    before = of("Running", scheduled=3, running=3, schedule_start=950.0)
+    failed = following(before, [member(F, 960.0), member(R, 961.0), member(R, 962.0)])
+    assert failed == of("Failed", scheduled=3, running=2, failed=1, schedule_start=950.0)
+    assert following(failed, []) == of("Failed", scheduled=3, failed=1, schedule_start=950.0)
+
+
+def test_a_finished_gang_stays_finished_whenever_it_was_restarted():
+    before = of("Finished", scheduled=3, succeeded=3, schedule_start=910.0)
+    assert following(before, []) == before
+
+
+def test_the_two_days_of_a_restarted_gang_begin_with_the_restart():
+    before = of("Scheduled", scheduled=3, schedule_start=LATE)
+    found = [member(R, LATE + number) for number in range(3)]
+    after = status.following(before, 3, CREATED, found, LATE + 9.0, LATE)
+    assert after.phase == "Running"

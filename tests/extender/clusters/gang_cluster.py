@@ -38,6 +38,7 @@ def raw_pod(name, gang="", *, namespace="team", node="", cpu=1, labels=None, **m
     """Return a member as the API server has it."""
     native, priority = more.pop("native", ""), more.pop("priority", 0)
     gates = [{"name": names.GATE_GANG}] if more.pop("gated", False) else []
+    leaves = {"deletionTimestamp": CREATED} if more.pop("leaves", False) else {}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -48,6 +49,7 @@ def raw_pod(name, gang="", *, namespace="team", node="", cpu=1, labels=None, **m
             "labels": labels or {},
             "annotations": notes(gang, **more),
             "creationTimestamp": CREATED,
+            **leaves,
         },
         "spec": {
             "nodeName": node,

@@ -13,6 +13,8 @@ from kube.client import wire
 SIGS = resources.POD_GROUPS
 BETA, ALPHA = resources.NATIVE_POD_GROUPS
 DEFAULTS = declaration.Defaults()
+BEFORE, AT = "2026-07-01T12:00:05Z", "2026-07-01T12:10:00Z"
+RESTARTED = {"conditions": [{"type": "Restarted", "status": "True", "lastTransitionTime": AT}]}
 
 
 def _sigs(name="job", *, least=3, uid="u1", notes=None, status=None, **spec):
@@ -95,6 +97,28 @@ def test_a_pod_group_declares_a_gang_with_its_annotations(feeding):
         pytest.param({"phase": "Scheduling", "scheduled": 1}, False, id="scheduling"),
         pytest.param({"phase": "Running", "running": 3}, False, id="all run and are counted"),
         pytest.param({"phase": "Running", "running": 1, "succeeded": 2}, True, id="some ended"),
+        pytest.param({"phase": "Failed", "failed": 1}, True, id="one failed"),
+        pytest.param(RESTARTED | {"phase": "Failed", "failed": 1}, False, id="it is restarted"),
+        pytest.param(
+            RESTARTED | {"phase": "Failed", "failed": 1, "scheduleStartTime": BEFORE},
+            False,
+            id="what failed was before the restart",
+        ),
+        pytest.param(
+            RESTARTED | {"phase": "Failed", "failed": 1, "scheduleStartTime": AT},
+            True,
+            id="one failed after the restart",
+        ),
+        pytest.param(
+            RESTARTED | {"phase": "Scheduling", "failed": 1, "scheduleStartTime": AT},
+            False,
+            id="it gathers after the restart",
+        ),
+        pytest.param(
+            RESTARTED | {"phase": "Scheduling", "succeeded": 1, "scheduleStartTime": AT},
+            True,
+            id="one succeeded and will not come again",
+        ),
     ],
 )
 def test_a_status_counts_where_members_have_ended(feeding, status, begun):

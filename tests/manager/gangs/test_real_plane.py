@@ -9,9 +9,9 @@ from api import names, resources
 from kube.client import access
 from manager import app, settings
 from manager.gangs import gang_events, restart_plan
-from process.runtime.clock import SystemClock
 from tests.manager.gangs import ganged
 from tests.planes import definitions, raw
+from tests.planes.gangs import ganging
 
 pytestmark = [
     pytest.mark.e2e,
@@ -28,13 +28,6 @@ COUNT = 3
 @pytest.fixture(autouse=True)
 def _no_leaks():
     """The control plane is shared by many tests, so its sockets and tasks outlive each of them."""
-
-
-class LaterClock(SystemClock):
-    """Shows a time at which pods that were created now are old."""
-
-    def now(self):
-        return super().now() + restart_plan.PAUSE_SECONDS + 60
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -86,7 +79,7 @@ async def managing(plane):
         health=settings.HealthSettings(host="127.0.0.1", port=0),
     )
     who = access.Access(plane.server, plane.ca, access.StaticToken(plane.token))
-    async with app.running(chosen, access=who, clock=LaterClock()) as running:
+    async with app.running(chosen, access=who, clock=ganging.LaterClock()) as running:
         yield running
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from domain.gangs import status
 from manager.gangs import objects, quorum, status_plan
 from tests.manager.gangs import ganged
 
@@ -146,11 +147,35 @@ def test_a_loss_and_its_end_are_conditions() -> None:
 
 def test_conditions_of_others_stay() -> None:
     foreign = {"type": "Foreign", "status": "True", "reason": "Theirs", "message": "m"}
-    changed = planned(facts(restarted_at=NOW - 5), {**STATED, "conditions": [foreign]})
+    restarted = {**STATED, "scheduleStartTime": "2023-11-14T22:29:55Z"}
+    changed = planned(facts(restarted_at=NOW - 5), {**restarted, "conditions": [foreign]})
     kinds = [one["type"] for one in changed["conditions"]]
-    assert kinds == ["Foreign", objects.QUORUM, objects.RESTARTED]
+    assert kinds == ["Foreign", objects.QUORUM, status.RESTARTED]
     assert changed["conditions"][2]["lastTransitionTime"] == "2023-11-14T22:29:55Z"
-    assert planned(facts(restarted_at=NOW - 5), {**STATED, **changed}) == {}
+    assert planned(facts(restarted_at=NOW - 5), {**restarted, **changed}) == {}
+
+
+def test_the_status_of_a_restarted_gang_begins_anew_with_the_condition_that_says_so() -> None:
+    failed = {**STATED, "phase": "Failed", "scheduled": 3, "failed": 1}
+    group = ganged.group(status=failed)
+    pods = (*members(BAD), ganged.pod("p9", group=True, deleting=True, phase=UP))
+    # Within the second in which the pods were evicted.
+    known = facts(complete=False, living=0, restarted_at=NOW - 4.4)
+    changed = status_plan.planned(ganged.observed(*pods, group), group, known)
+    told = changed.pop("conditions")
+    assert changed == {
+        "phase": "Pending",
+        "scheduled": 0,
+        "running": 0,
+        "failed": 0,
+        "scheduleStartTime": "2023-11-14T22:29:55Z",
+    }
+    assert [(one["type"], one["reason"]) for one in told] == [
+        ("Quorum", "WaitingForPods"),
+        ("Restarted", "PodsEvicted"),
+    ]
+    again = ganged.group(status={**failed, **changed, "conditions": told})
+    assert status_plan.planned(ganged.observed(*pods, again), again, known) == {}
 
 
 def test_a_status_that_cannot_be_read_is_written_anew() -> None:

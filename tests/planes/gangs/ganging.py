@@ -6,6 +6,8 @@ import dataclasses
 import time
 
 from api import names, resources
+from manager.gangs import restart_plan
+from process.runtime import clock as clocks
 from process.runtime import supervise
 from tests.planes import raw
 
@@ -74,6 +76,13 @@ class Start:
     whole: bool = False
     left: list[str] = dataclasses.field(default_factory=list)
     """Members that were bound and left again."""
+
+
+class LaterClock(clocks.SystemClock):
+    """A manager's clock by which pods that were created now are old enough for a restart."""
+
+    def now(self):
+        return super().now() + restart_plan.PAUSE_SECONDS + 60
 
 
 class Record:
@@ -222,7 +231,7 @@ class Ganging:
         told = {}
 
         async def all_say():
-            members = self.members(gang)
+            members = [pod for pod in self.members(gang) if not _ends(pod)]
             told.update({pod["metadata"]["name"]: _told(pod) for pod in members})
             return bool(members) and all(
                 one.get("status") == "False"
@@ -288,6 +297,12 @@ async def _followed(here, path, version, record):
     while True:
         async with here.api.watch(path, resourceVersion=record.version) as stream:
             await record.follow(stream)
+
+
+def _ends(pod):
+    """Whether a pod is terminating or has ended."""
+    is_over = pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+    return is_over or "deletionTimestamp" in pod["metadata"]
 
 
 def _told(pod):

@@ -57,9 +57,10 @@ class Hosted:
 class System:
     """The three processes against one API server; they keep their addresses."""
 
-    def __init__(self, spawn, access, folder, scheduling=None, **manager):
+    def __init__(self, spawn, access, folder, scheduling=None, *, manager_clock=None, **manager):
         clock, (port, reviews) = clocks.SystemClock(), ports.take(2)
         where = {"access": access, "clock": clock}
+        managed = {"clock": manager_clock or clock}
         verbs = extender_settings.Settings.model_validate(
             {
                 "server": {**all_in_one.local(), "port": port},
@@ -84,7 +85,7 @@ class System:
         )
         self._hosted = {
             "webhook": Hosted(spawn, lambda: webhooks.running(admission, **where)),
-            "manager": Hosted(spawn, lambda: managers.running(controllers, **where)),
+            "manager": Hosted(spawn, lambda: managers.running(controllers, **where | managed)),
             "extender": Hosted(spawn, lambda: extenders.running(verbs, **where)),
         }
 

@@ -196,6 +196,21 @@ def test_a_member_of_a_gang_that_stands_is_placed_as_a_pod_of_its_own(cluster):
     assert grant.annotations == {}, "it is bound alone"
 
 
+@pytest.mark.parametrize(
+    ("leaving", "passes"),
+    [
+        pytest.param(1, True, id="one leaves: its successor is placed as a pod of its own"),
+        pytest.param(3, False, id="all leave: their successors start as a whole"),
+    ],
+)
+def test_members_that_are_terminating_do_not_count(cluster, leaving, passes):
+    for number, node in enumerate(NODES):
+        cluster.pod(f"job-{number}", "job", least=3, node=node, leaves=number < leaving)
+    successors = [cluster.pod(f"new-{number}", "job", least=3) for number in range(3)]
+    assert cluster.passing(successors[0]) == (list(NODES) if passes else NO_PLAN)
+    assert cluster.value.table.get("team/job").counts.children == 6 - leaving
+
+
 def test_the_members_that_are_bound_together_are_noted_on_each(cluster):
     members = cluster.members("job", 2, least=2)
     cluster.plan(*zip(members, NODES, strict=False))

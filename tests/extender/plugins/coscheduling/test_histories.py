@@ -9,8 +9,8 @@ from tests.extender.clusters import gang_cluster
 
 NAMES = ("a", "b", "c", "d", "e")
 STEPS = st.tuples(
-    st.sampled_from(["waits", "bound", "gone", "group", "no group", "plan", "give up", "arrive",
-                     "forget", "leave the gang", "has a selector", "network"]),
+    st.sampled_from(["waits", "bound", "leaves", "gone", "group", "no group", "plan", "give up",
+                     "arrive", "forget", "leave the gang", "has a selector", "network"]),
     st.sampled_from(NAMES),
     st.sampled_from(["one", "two"]),
 )  # fmt: skip
@@ -41,6 +41,8 @@ class History:
             here.pod(name)
         if step == "bound" and known is not None:
             here.pod(name, gang, node=known.node or "n1", least=2, **both)
+        if step == "leaves" and known is not None and known.node:
+            here.pod(name, gang, node=known.node, least=2, leaves=True, **both)
         if step == "gone" and known is not None:
             here.gone(known)
         if step == "has a selector" and known is not None:

@@ -39,8 +39,9 @@ async def system(plane, tmp_path_factory):
         stack.push_async_callback(api.call, "DELETE", planes_teams.ARGUMENTS)
         stack.push_async_callback(planes_teams.unregistered, _Anywhere(api))
         folder = tmp_path_factory.mktemp("served")
+        later = ganging.LaterClock()
         running = await stack.enter_async_context(
-            restarting.running(access, folder, MORE, controllers=CONTROLLERS)
+            restarting.running(access, folder, MORE, manager_clock=later, controllers=CONTROLLERS)
         )
         await running.ready()
         await plane.start_scheduler(
