@@ -193,7 +193,7 @@ class _Parts:
         return carry_out.CarryOut(
             carry_out.Parts(
                 *(writes, events, self._clock, pace, self._duties.rules.defaults),
-                *(self._waits, self._figures, identity),
+                *(self._waits, self._figures, lambda: self.live.enforces, identity),
             )
         )
 

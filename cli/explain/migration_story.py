@@ -150,13 +150,10 @@ def _progress(raw: Raw, now: float) -> stories.Chapter:
         else:
             note = f": {_cut(found.message)}" if found.message else ""
             sentences.append(stories.ended(f"Not yet: {done} ({found.reason}{note})"))
-    is_open = status.phase in {"", "Pending", "Running"}
     left = None
-    if is_open and spec.ttl:
-        left = durations.timestamp(_text(_metadata(raw), "creationTimestamp")) + spec.ttl - now
-        sentences.append(
-            f"It fails in {durations.text(max(left, 0.0))} unless it is done before (ttl)."
-        )
+    if status.phase in {"", "Pending", "Running"}:
+        left, said = _time_left(raw, job, now)
+        sentences += said
     if status.pod_ref is not None and status.pod_ref.name:
         pod = f"{status.pod_ref.namespace}/{status.pod_ref.name}"
         sentences.append(f"Pod {pod} replaces it.")
@@ -168,6 +165,23 @@ def _progress(raw: Raw, now: float) -> stories.Chapter:
         "secondsLeft": left,
     }
     return stories.Chapter("progress", tuple(sentences), figures)
+
+
+def _time_left(
+    raw: Raw, job: migration.PodMigrationJob, now: float
+) -> tuple[float | None, Sequence[str]]:
+    """Return in how many seconds an open job fails, None where it does not, and say so."""
+    begins = durations.timestamp(_text(_metadata(raw), "creationTimestamp"))
+    found = meta.condition(job.status.conditions, "Suspended")
+    if found is not None and found.status == "True":
+        why = f"It stands still ({found.reason}): the live switch of the descheduler is not enforce"
+        return None, (f"{why}. Its ttl counts anew once it is.",)
+    if not job.spec.ttl:
+        return None, ()
+    if found is not None and found.last_transition_time is not None:
+        begins = max(begins, found.last_transition_time)
+    left = begins + job.spec.ttl - now
+    return left, (f"It fails in {durations.text(max(left, 0.0))} unless it is done before (ttl).",)
 
 
 def _mode(spec: migration.Spec) -> str:

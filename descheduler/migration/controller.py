@@ -1,5 +1,6 @@
 """Carries PodMigrationJobs out, one at a time each, and forgets those that ended long ago."""
 
+import dataclasses
 import logging
 from collections.abc import Callable
 from typing import Final
@@ -7,9 +8,10 @@ from typing import Final
 from api import resources
 from descheduler.migration import job_facts, job_metrics, job_writer, stores
 from descheduler.migration.plan import facts, gang_barrier, job_plan, retention
+from descheduler.model import objects
 from kube.client import client as clients
 from kube.client import errors
-from kube.controllers import controller
+from kube.controllers import controller, workqueue
 from process.runtime import clock as clocks
 
 logger = logging.getLogger(__name__)
@@ -17,7 +19,7 @@ logger = logging.getLogger(__name__)
 NAME: Final = "migration"
 SCAVENGE_SECONDS: Final = 60.0
 _COUNT_SECONDS: Final = 15.0
-_HALTED_SECONDS: Final = 5.0
+_SWITCH_SECONDS: Final = 1.0
 
 
 class Jobs:
@@ -49,28 +51,36 @@ class Jobs:
         unseen = self._writer.unseen(name, self._seen.jobs)
         if unseen is not None:
             return unseen
-        group = (job, *self._seen.group(job))
-        if job.is_open and not any(map(facts.has_begun, group)) and not self._enforces():
-            # What has begun is brought to its end: pods may be on their way already.
-            return controller.Outcome("migration is switched off", _HALTED_SECONDS, changed=False)
-        given = await self._gather.of(job)
+        given = await self._facts(job)
         plan = job_plan.planned(given, self._rules, self._clock.now())
         if gang_barrier.group(job) and job_writer.is_beginning(plan):
             given = await self._gather.confirmed(given)
             plan = job_plan.planned(given, self._rules, self._clock.now())
         return await self._writer.carry_out(plan, given)
 
+    async def _facts(self, job: objects.Job) -> facts.Facts:
+        given = await self._gather.of(job)
+        # Asked last: gathering may have read from the API server.
+        return dataclasses.replace(given, is_switched_off=not self._enforces())
+
 
 class Scavenger:
     """Deletes jobs some time after their ttl; what was reserved for them goes with them."""
 
     def __init__(
-        self, seen: stores.Stores, api: clients.Client, rules: facts.Rules, clock: clocks.Clock
+        self,
+        seen: stores.Stores,
+        api: clients.Client,
+        rules: facts.Rules,
+        clock: clocks.Clock,
+        enforces: Callable[[], bool],
     ) -> None:
+        """`enforces`: whether pods may be moved at this moment; open jobs stay while not."""
         self._seen = seen
         self._api = api
         self._rules = rules
         self._clock = clock
+        self._enforces = enforces
 
     async def run(self) -> None:
         """Look once a minute, for ever."""
@@ -84,12 +94,30 @@ class Scavenger:
         for job in list(self._seen.jobs):
             if job.leaves_at >= 0 or now < retention.deleted_at(job, self._rules):
                 continue
+            if job.is_open and not self._enforces():
+                continue
             try:
                 await self._api.delete(resources.POD_MIGRATION_JOBS, job.name, uid=job.uid)
             except (errors.NotFound, errors.Conflict):
                 continue
             except errors.KubeError as error:
                 logger.warning("old job is left for now job=%s error=%s", job.name, error)
+
+
+async def follow_switch(
+    seen: stores.Stores, queue: workqueue.Queue, clock: clocks.Clock, enforces: Callable[[], bool]
+) -> None:
+    """Have all open jobs looked at once the switch has changed, for ever."""
+    before = enforces()
+    while True:
+        await clock.sleep(_SWITCH_SECONDS)
+        now = enforces()
+        if now is before:
+            continue
+        before = now
+        for job in seen.jobs:
+            if job.is_open:
+                queue.add(job.name)
 
 
 async def count(seen: stores.Stores, figures: job_metrics.JobMetrics, clock: clocks.Clock) -> None:

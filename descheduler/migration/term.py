@@ -109,7 +109,7 @@ class Migration:
         arbitrating = self.arbitration = arbitration.Arbitration(
             seen, around.pictures, around.checks, api, events, clock
         )
-        scavenger = controller.Scavenger(seen, api, duties.rules, clock)
+        scavenger = controller.Scavenger(seen, api, duties.rules, clock, around.enforces)
         keeping = controllers.Controller(
             controller.NAME,
             self._jobs(api, events).reconcile,
@@ -127,6 +127,10 @@ class Migration:
             async with supervise.Supervisor("migration") as supervisor:
                 keeping.start(supervisor)
                 supervisor.start("migration-scavenger", scavenger.run)
+                supervisor.start(
+                    "migration-switch",
+                    lambda: controller.follow_switch(seen, queue, clock, around.enforces),
+                )
                 supervisor.start(
                     "migration-arbitration",
                     lambda: arbitrating.run(duties.interval_seconds, around.enforces),

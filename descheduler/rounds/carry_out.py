@@ -2,7 +2,7 @@
 
 import dataclasses
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from api import names, resources
@@ -37,8 +37,14 @@ class Parts:
     """Of the jobs of each profile."""
     waits: awaited.Awaited
     figures: round_metrics.RoundMetrics
+    enforces: Callable[[], bool]
+    """Whether pods may be moved at this moment."""
     created_by: str = ""
     """Names this process on the jobs that it creates."""
+
+
+class _SwitchedOff(Exception):  # noqa: N818 - no error: what is left of the round is not tried
+    """The live switch lets no pod move any more."""
 
 
 class CarryOut:
@@ -55,8 +61,8 @@ class CarryOut:
     ) -> int:
         """Carry a plan out; return how many pods will move. Receipts are by uid of the pod.
 
-        Once the API server is away, or the term has ended, nothing more is tried: the next round
-        decides anew.
+        Once the API server is away, the term has ended or the live switch is thrown, nothing more
+        is tried: the next round decides anew.
         """
         moved = 0
         try:
@@ -71,7 +77,15 @@ class CarryOut:
                 moved += await self._move(move, bodies.get(move.suggestion.pod.uid))
         except (errors.Deposed, *errors.OUTAGE) as error:
             logger.warning("round is cut short moved=%d error=%s", moved, error)
+        except _SwitchedOff:
+            logger.warning("round is cut short moved=%d reason=switched off", moved)
         return moved
+
+    async def _turn(self) -> None:
+        """Wait for the turn of a write: a long round lasts minutes, and may be switched off."""
+        await self._parts.pace.wait()
+        if not self._parts.enforces():
+            raise _SwitchedOff
 
     def _body(
         self, wanted: jobs.Wanted, told: receipt.Receipt | None, round_started: float
@@ -89,7 +103,7 @@ class CarryOut:
         if move.dry_run:
             figures.moved(move, round_metrics.DRY_RUN)
             return False
-        await self._parts.pace.wait()
+        await self._turn()
         pod = move.suggestion.pod
         try:
             if job is not None:
@@ -138,7 +152,7 @@ class CarryOut:
         node = seen.nodes.get(cordon.node)
         if node is None or not node.is_schedulable:
             return
-        await self._parts.pace.wait()
+        await self._turn()
         body = {"metadata": {"uid": node.uid}, "spec": {"unschedulable": True}}
         await self._patch(resources.NODES, cordon.node, body)
         logger.info("node cordoned node=%s reason=%s", cordon.node, cordon.reason)
@@ -154,7 +168,7 @@ class CarryOut:
             if not left:
                 return
             left -= 1
-            await self._parts.pace.wait()
+            await self._turn()
             body = {"metadata": {"uid": uid, "annotations": dict(notes)}}
             await self._patch(resources.PODS, pod.name, body, pod.namespace)
 

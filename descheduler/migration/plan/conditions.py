@@ -25,6 +25,8 @@ POD_SCHEDULED: Final = "PodScheduled"
 POD_BOUND_RESERVATION: Final = "PodBoundReservation"
 RESERVATION_BOUND: Final = "ReservationBound"
 BOUND_POD_READY: Final = "BoundPodReady"
+SUSPENDED: Final = "Suspended"
+"""Ours: the live switch lets no pod move; the ttl counts from the moment at which this ends."""
 
 # Reasons.
 TIMEOUT: Final = "Timeout"
@@ -44,6 +46,8 @@ WAIT_FOR_OWNER: Final = "WaitForPodBindReservation"
 WAIT_FOR_READY: Final = "WaitForBoundPodReady"
 WAIT_FOR_ARBITRATION: Final = "WaitForArbitration"
 """Ours, of a Pending job: the message says which limit does not let it begin."""
+SWITCHED_OFF: Final = "SwitchedOff"
+RESUMED: Final = "Resumed"
 GROUP_FAILED: Final = "GroupFailed"
 """Ours: another pod that had to move together with this one cannot."""
 

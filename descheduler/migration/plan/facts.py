@@ -79,6 +79,8 @@ class Facts:
     """The job of the same workload whose Reservation is open: its pod leaves first."""
     held_back_seconds: float = 0.0
     """How long the limits of its workload or namespace still forbid an eviction."""
+    is_switched_off: bool = False
+    """Whether the live switch lets no pod move at this moment."""
 
 
 def mode(job: objects.Job, rules: Rules) -> str:
@@ -90,6 +92,13 @@ def ttl(job: objects.Job, rules: Rules) -> float | None:
     """Return after how many seconds a job times out; None: never."""
     written = job.spec.ttl
     return (rules.of(job).ttl if written is None else written) or None
+
+
+def counts_from(job: objects.Job) -> float:
+    """Return from when the ttl of a job counts: its creation, or when it was resumed last."""
+    told = conditions.state(job.status, conditions.SUSPENDED)
+    resumed = told.last_transition_time if told is not None else None
+    return job.created if resumed is None else max(job.created, resumed)
 
 
 def policy(job: objects.Job, pod: podinfo.Pod | None, rules: Rules) -> str:
@@ -133,11 +142,15 @@ def was_accepted(job: objects.Job) -> bool:
     return told is not None and told.reason in (conditions.EVICTING, conditions.EVICT_COMPLETE)
 
 
-def may_have_left(given: Facts) -> bool:
-    """Whether the pod of a job has begun to leave, or is gone, since its eviction was announced."""
-    if not has_begun(given.job):
+def may_have_left(job: objects.Job, pod: podinfo.Pod | None) -> bool:
+    """Whether the pod of a job has begun to leave, or is gone, since its eviction was announced.
+
+    A pod of the same name that is another one is its successor.
+    """
+    if not has_begun(job):
         return False
-    return was_accepted(given.job) or given.pod is None or given.pod.leaves_at >= 0
+    is_gone = pod is None or job.spec.pod_ref.uid not in ("", pod.uid) or pod.leaves_at >= 0
+    return is_gone or was_accepted(job)
 
 
 def owns(job: objects.Job, reservation: objects.Reservation) -> bool:
@@ -154,7 +167,7 @@ def deadline(given: Facts, rules: Rules) -> float | None:
     seconds = ttl(given.job, rules)
     if seconds is None:
         return None
-    ends = given.job.created + seconds
+    ends = counts_from(given.job) + seconds
     for member in given.group:
         ends = max(ends, _settled(member.job, member.pod, seconds))
     return max(ends, _settled(given.job, given.pod, SETTLING_SECONDS))

@@ -16,6 +16,7 @@ from descheduler.migration.plan import (
     reserving,
     settling,
     steps,
+    suspension,
 )
 from descheduler.model import objects
 
@@ -29,6 +30,9 @@ def planned(given: facts.Facts, rules: facts.Rules, now: float) -> steps.Plan:
         return _ended(given)
     if job.spec.paused:
         return steps.Plan("is paused")
+    stands = suspension.planned(given, now)
+    if stands is not None:
+        return stands
     ends = facts.deadline(given, rules)
     if ends is not None and now >= ends:
         return failure(given, conditions.TIMEOUT, _late(given, rules), now)

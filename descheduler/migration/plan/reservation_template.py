@@ -60,7 +60,7 @@ def body(job: objects.Job, pod: Mapping[str, Any], terms: Terms) -> dict[str, An
     spec: dict[str, Any] = {**kept, **given, "template": template}
     if not spec.get("owners"):
         spec["owners"] = list(owners(pod))
-    if "ttl" not in given and "expires" not in given:
+    if follows_ttl(job):
         spec["ttl"] = _lifetime(job, pod, terms.ttl)
     return {
         "apiVersion": kind.api_version,
@@ -143,6 +143,12 @@ def placed(spec: Mapping[str, Any], node: str, target: str) -> dict[str, Any]:
     chosen = {"nodeSelectorTerms": terms or [{"matchFields": [field]}]}
     kept["affinity"] = {**affinity, "nodeAffinity": {**nodes, _REQUIRED: chosen}}
     return kept
+
+
+def follows_ttl(job: objects.Job) -> bool:
+    """Whether the Reservation lasts by the ttl of its job, since the job does not say how long."""
+    given = _section(_written(job), "spec")
+    return "ttl" not in given and "expires" not in given
 
 
 def _lifetime(job: objects.Job, pod: Mapping[str, Any], ttl: float | None) -> str:

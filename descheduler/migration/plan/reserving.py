@@ -167,7 +167,7 @@ def _may_have_been_used(given: facts.Facts) -> bool:
     """
     if gang_barrier.moves(given) or is_for_pending_pod(given):
         return True
-    return facts.may_have_left(given)
+    return facts.may_have_left(given.job, given.pod)
 
 
 def _unschedulable(

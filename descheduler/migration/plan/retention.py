@@ -1,9 +1,10 @@
 """When a job is deleted, and its Reservation with it. Pure."""
 
+import math
 from typing import Final
 
 from api import names
-from descheduler.migration.plan import facts
+from descheduler.migration.plan import conditions, facts
 from descheduler.model import objects
 
 _OUTCOME: Final = '"outcome":'
@@ -20,15 +21,19 @@ def deleted_at(job: objects.Job, rules: facts.Rules) -> float:
 
     Five minutes after its ttl, or half an hour after its creation where it has none; half an hour
     later while its receipt does not say what the move has brought. A job that is at work, or that
-    a person has paused, stays longer: it is deleted where it ended.
+    a person has paused, stays longer: it is deleted where it ended. One that was suspended has its
+    whole ttl again, once it is resumed.
     """
+    if job.is_open and not job.spec.paused and conditions.holds(job.status, conditions.SUSPENDED):
+        return math.inf
+    begins = facts.counts_from(job)
     seconds = facts.ttl(job, rules)
     usual = WITHOUT_TTL_SECONDS if seconds is None else seconds + AFTER_TTL_SECONDS
     if job.is_open and (job.spec.paused or facts.has_begun(job)):
         # What has begun waits for a pod that terminates slowly, and ends by itself.
-        return job.created + max(usual, LONGEST_PAUSE_SECONDS)
+        return begins + max(usual, LONGEST_PAUSE_SECONDS)
     is_awaited = not job.is_open and _lacks_outcome(job)
-    return job.created + usual + (AWAITED_SECONDS if is_awaited else 0.0)
+    return begins + usual + (AWAITED_SECONDS if is_awaited else 0.0)
 
 
 def _lacks_outcome(job: objects.Job) -> bool:

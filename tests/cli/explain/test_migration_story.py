@@ -106,6 +106,22 @@ def test_a_paused_job_says_how_it_goes_on():
     assert found.helps == ('kubectl patch pmj j --type=merge -p \'{"spec":{"paused":false}}\'',)
 
 
+@pytest.mark.parametrize(
+    ("status", "since", "said"),
+    [
+        ("True", "2027-01-15T07:59:00Z", "It stands still (SwitchedOff): the live switch"),
+        ("False", "2027-01-15T07:59:00Z", "It fails in 4m0s unless it is done before (ttl)."),
+        ("False", None, "It fails in 3m0s unless it is done before (ttl)."),
+    ],
+    ids=["suspended", "resumed", "resumed at no known time"],
+)
+def test_a_suspended_job_has_its_whole_ttl_anew(status, since, said):
+    suspended = a_condition("Suspended", status, "SwitchedOff") | {"lastTransitionTime": since}
+    found = chapter(story(a_job(status={"conditions": [suspended]})), "progress")
+    assert said in found
+    assert ("It fails in" in found) is (status == "False")
+
+
 def test_a_pod_finds_the_latest_of_its_jobs_by_either_name():
     replaced = {"phase": "Succeeded", "podRef": {"namespace": "shop", "name": "web-2"}}
     jobs = (

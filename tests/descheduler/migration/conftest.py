@@ -25,6 +25,12 @@ KINDS = {"PodMigrationJob", "Reservation"}
 ZERO = {"terminationGracePeriodSeconds": 0}
 # Garbage collection deletes pods whose owner does not exist; this one creates none.
 OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "web"}
+BUDGET = {
+    "apiVersion": "policy/v1",
+    "kind": "PodDisruptionBudget",
+    "metadata": {"name": "web"},
+    "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}},
+}
 
 
 @dataclasses.dataclass

@@ -53,6 +53,7 @@ class Process:
     """The migration of one process."""
 
     def __init__(self, api, clock, rules=None, limits=None):
+        self.enforced = True
         projector = pod_projection.Projector()
 
         def pod(raw):
@@ -80,9 +81,9 @@ class Process:
             job_writer.JobWriter(parts),
             rules,
             clock,
-            lambda: True,
+            lambda: self.enforced,
         )
-        self.scavenger = controller.Scavenger(seen, api, rules, clock)
+        self.scavenger = controller.Scavenger(seen, api, rules, clock, lambda: self.enforced)
         self.arbitration = arbitration.Arbitration(
             seen, self._picture, lambda _: Allows(), api, Silent(), clock
         )

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from api import resources
-from tests.descheduler.migration.conftest import JOBS, KEPT, PODS
+from tests.descheduler.migration.conftest import BUDGET, JOBS, KEPT, PODS
 
 PASSED = "descheduler.koordinator.sh/passed-arbitration"
 
@@ -163,19 +163,6 @@ async def test_a_paused_job_waits_and_goes_on(world):
         await world.until(lambda: world.condition("Eviction") == ("True", "EvictComplete"))
 
 
-async def test_a_switch_stops_what_has_not_begun(world):
-    await world.pod()
-    async with world.migrating():
-        await world.move()
-        await world.until(lambda: world.condition("ReservationCreated"))
-        world.enforced = False
-        await world.reserved()
-        await world.passing(30)
-        assert world.condition("Eviction") is None
-        world.enforced = True
-        await world.until(lambda: world.condition("Eviction") == ("True", "EvictComplete"))
-
-
 async def test_a_reservation_of_a_person_is_used_and_kept(world):
     await world.pod()
     body = {
@@ -197,15 +184,8 @@ async def test_a_reservation_of_a_person_is_used_and_kept(world):
 
 
 async def test_a_disruption_budget_is_asked_again_until_it_allows(world):
-    labels = {"app": "web"}
-    await world.pod(labels=labels)
-    budget = {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": "web"},
-        "spec": {"minAvailable": 1, "selector": {"matchLabels": labels}},
-    }
-    await world.admin.create(resources.POD_DISRUPTION_BUDGETS, budget, "default")
+    await world.pod(labels={"app": "web"})
+    await world.admin.create(resources.POD_DISRUPTION_BUDGETS, BUDGET, "default")
     async with world.migrating() as running:
         await world.move()
         await world.reserved()

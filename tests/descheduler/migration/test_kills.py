@@ -58,6 +58,8 @@ class Histories(stateful.RuleBasedStateMachine):
         if len(self.api.listed(JOBS)) >= 4 or not pods:
             return
         self.made += 1
+        # While jobs of a group stand still, a third one could join; no round makes such a group.
+        grouped = grouped and sum(map(_is_open_member, self.api.listed(JOBS))) < 2
         notes = {**(TOGETHER if grouped else {}), **({} if fresh else PASSED)}
         reference = {"namespace": "ns", "name": pods[0]["metadata"]["name"]}
         body = {
@@ -102,7 +104,9 @@ class Histories(stateful.RuleBasedStateMachine):
 
     @stateful.rule(
         number=st.integers(0, 3),
-        how=st.sampled_from(["abort", "pause", "delete", "steal", "expire", "evict", "none"]),
+        how=st.sampled_from(
+            ["abort", "pause", "delete", "steal", "expire", "evict", "switch", "none"]
+        ),
         fuse=st.none() | FUSES,
         twice=st.booleans(),
     )
@@ -132,6 +136,8 @@ class Histories(stateful.RuleBasedStateMachine):
         elif how in ("steal", "expire"):
             for index in range(len(self.api.listed(KEPT))):
                 self.reservation(index, how)
+        elif how == "switch":
+            self.process.enforced = False
         elif how == "evict":
             self.live()
             for pod in self.api.listed(PODS):
@@ -155,7 +161,13 @@ class Histories(stateful.RuleBasedStateMachine):
     @stateful.rule()
     def restart(self):
         self.api.watches.clear()
+        enforced = self.process.enforced
         self.process = migrating_process.Process(self.api, self.clock)
+        self.process.enforced = enforced
+
+    @stateful.rule()
+    def switch_on(self):
+        self.process.enforced = True
 
     def _tried(self, work, fuse):
         self.api.fuse = fuse
@@ -274,6 +286,9 @@ class Histories(stateful.RuleBasedStateMachine):
             if one.get("status", {}).get("phase") == "Running" and not one["spec"].get("paused")
         ]
         assert running, f"pod {name} was evicted for no running job: {jobs}"
+        notes = running[0]["metadata"]["annotations"]
+        follows = "koord.sh/migration-group" in notes or _reason(running[0]) == "Evicting"
+        assert self.process.enforced or follows, f"pod {name} was evicted while switched off"
         backed = any(self._is_backed(one, opened=True) for one in running)
         assert backed, f"pod {name} was evicted without a place: {running}"
 
@@ -321,6 +336,7 @@ class Histories(stateful.RuleBasedStateMachine):
     def teardown(self):
         """Let everything come to rest: all jobs end, and nothing is kept for them."""
         self.api.refuses_evictions = False
+        self.process.enforced = True
         for one in self.api.listed(JOBS):
             self.api._patch(JOBS, one["metadata"]["name"], {"spec": {"paused": False}})
         self._settle(rounds=8)
@@ -357,6 +373,11 @@ class Histories(stateful.RuleBasedStateMachine):
 def _reason(job):
     told = job.get("status", {}).get("conditions", ())
     return next((one["reason"] for one in told if one["type"] == "Eviction"), "")
+
+
+def _is_open_member(job):
+    is_open = job.get("status", {}).get("phase", "") in OPEN
+    return is_open and "koord.sh/migration-group" in job["metadata"].get("annotations", {})
 
 
 def _terminating(pod):

@@ -53,7 +53,7 @@ async def carrying(world):
         pace = token_bucket.ClockedBucket(world.clock, 50.0, 100)
         parts = carry_out.Parts(
             *(api, events, world.clock, pace, DEFAULTS),
-            *(awaited.Awaited(), round_metrics.RoundMetrics(registry), "me"),
+            *(awaited.Awaited(), round_metrics.RoundMetrics(registry), lambda: True, "me"),
         )
         yield Carrying(parts, events, registry)
 
@@ -147,6 +147,33 @@ async def test_a_pod_of_the_same_name_is_not_annotated(world, carrying):
     plan = round_plan.RoundPlan(annotations={old.uid: {names.ANNOTATION_POD_DELETION_COST: "3"}})
     await carrying.apply(plan, builders.picture_of(pods=[old]))
     assert "annotations" not in world.stored(resources.PODS, "web-0")["metadata"]
+
+
+@pytest.mark.parametrize("evictor", ["MigrationController", "DefaultEvictor"])
+async def test_the_rest_of_a_round_stays_once_the_switch_is_thrown(world, carrying, evictor):
+    pods = [await running(world, f"web-{at}") for at in range(3)]
+    asked = iter([True, False, True])
+    carrying.parts = dataclasses.replace(carrying.parts, enforces=lambda: next(asked))
+    plan = round_plan.RoundPlan(moves=tuple(move(pod, evictor) for pod in pods))
+    assert await carrying.apply(plan, builders.picture_of(pods=pods)) == 1
+    stored = world.stored(resources.PODS)
+    leaving = [one for one in stored if one["metadata"].get("deletionTimestamp")]
+    assert len(leaving) + len(world.stored(resources.POD_MIGRATION_JOBS)) == 1
+    assert (carrying.moved("created"), carrying.moved("failed")) == (1, None)
+
+
+async def test_nothing_is_cordoned_or_annotated_once_the_switch_is_thrown(world, carrying):
+    pod = await running(world)
+    await world.create(resources.NODES, objects.a_node("n1"))
+    uid = world.stored(resources.NODES, "n1")["metadata"]["uid"]
+    seen = builders.picture_of([builders.node("n1", uid=uid)], [pod])
+    carrying.parts = dataclasses.replace(carrying.parts, enforces=lambda: False)
+    version = world.plane.objects.version
+    cordons = (protocols.Cordon("n1", "CustomPriority", "drain"),)
+    await carrying.apply(round_plan.RoundPlan(cordons=cordons), seen)
+    notes = {pod.uid: {names.ANNOTATION_POD_DELETION_COST: "3"}}
+    await carrying.apply(round_plan.RoundPlan(annotations=notes), seen)
+    assert world.plane.objects.version == version
 
 
 class Refusing:

@@ -60,7 +60,7 @@ def reservation(
     job_uid: str = "uid-job",
     **more: Any,
 ) -> objects.Reservation:
-    """A Reservation of the job; `more` goes into its status, `owners` into its spec."""
+    """A Reservation of the job; `more` goes into its status, `owners` and `ttl` into its spec."""
     name, labels = "uid-job", {"scheduling.koordinator.sh/reservation-order": "1"}
     owner = {
         "controller": {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "web"}
@@ -74,6 +74,7 @@ def reservation(
     }
     spec = {"template": {"spec": {}}, "owners": more.pop("owners", [owner])}
     spec["unschedulable"] = more.pop("closed", False)
+    spec["ttl"] = more.pop("ttl", "570s")
     status = {"phase": phase, "nodeName": node, **more}
     raw = scheduling.read_reservation({"metadata": metadata, "spec": spec, "status": status})
     return objects.Reservation(name, uid, raw.metadata.labels, raw)

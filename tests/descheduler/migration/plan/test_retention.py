@@ -1,14 +1,25 @@
 """When a job is forgotten."""
 
+import math
+
 import pytest
 
 from api import names
 from descheduler.migration.plan import retention
-from tests.descheduler.migration.plan.given import EVICTED, EVICTING, NOW, RULES, job
+from tests.descheduler.migration.plan.given import (
+    EVICTED,
+    EVICTING,
+    NOW,
+    RULES,
+    condition,
+    job,
+)
 
 RECEIPT = names.ANNOTATION_MIGRATION_RECEIPT
 AWAITED = {RECEIPT: '{"sentence":"expected"}'}
 MEASURED = {RECEIPT: '{"sentence":"paid","outcome":{"verdict":"Paid","at":1.0}}'}
+SUSPENDED = condition("Suspended", "True", "SwitchedOff")
+RESUMED = condition("Suspended", "False", "Resumed", ago=-1000)
 CASES = {
     "default ttl": (job(phase="Succeeded"), 600),
     "own ttl": (job(phase="Failed", spec={"ttl": 60.0}), 360),
@@ -22,6 +33,12 @@ CASES = {
     "ended and not measured yet": (job(phase="Succeeded", annotations=AWAITED), 2400),
     "ended and measured": (job(phase="Succeeded", annotations=MEASURED), 600),
     "open and not measured": (job(annotations=AWAITED), 600),
+    "suspended": (job(SUSPENDED), math.inf),
+    "suspended and paused": (job(SUSPENDED, spec={"paused": True}), 86400),
+    "aborted while it was suspended": (job(SUSPENDED, phase="Aborted"), 600),
+    "resumed": (job(RESUMED), 1600),
+    "ended after it was resumed": (job(RESUMED, phase="Succeeded"), 1600),
+    "resumed and evicting": (job(RESUMED, EVICTING), 1000 + 86400),
     "ended while it was paused": (job(phase="Aborted", spec={"paused": True}), 600),
 }
 
