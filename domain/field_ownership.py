@@ -14,7 +14,7 @@ Entry = Mapping[str, Any]
 MANAGER: Final = "koord-manager"
 """The name under which the manager owns fields."""
 _DEEPEST: Final = 32
-"""Levels of fields that are told apart; the specs that we write have a third of them."""
+"""Levels of fields that are distinguished; the specs that we write have a third of them."""
 
 
 def is_ours(entry: Entry) -> bool:

@@ -59,7 +59,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class _Lack(enum.StrEnum):
-    """Why a part is not enforced, in the order in which people are told."""
+    """Why a part is not enforced, in the order of the message."""
 
     FAILED = "failed"
     UNDECIDED = "not decided yet"

@@ -17,19 +17,19 @@ from process.runtime import clock as clocks
 
 _logger = logging.getLogger(__name__)
 SETTLE_SECONDS: Final = 10.0
-"""How long after a change of the spec its condition is told: a start knows little at first."""
+"""How long after a change of the spec its condition is written: a start knows little at first."""
 SPREAD_SECONDS: Final = 20.0
 """... and up to so much later, by the node's name, so that not all nodes write at once."""
 SELDOM_SECONDS: Final = 60.0
-"""Time between two changes of what is told, so that a host that wavers writes no more often."""
+"""Time between two writes of the condition, so that a host that wavers writes no more often."""
 LONGEST_PAUSE: Final = 30.0
 
 
 class NodeSloStatus:
     """Writes the status of this node's NodeSLO when it says something else than it should.
 
-    A spec that takes effect is told at once, together with its condition. What the status says
-    already is not written again, and conditions of other clients stay.
+    The moment at which a spec takes effect is written at once, together with its condition. What
+    the status says already is not written again, and conditions of other clients stay.
     """
 
     def __init__(

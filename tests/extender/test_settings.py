@@ -16,7 +16,7 @@ def test_everything_is_described():
 
 
 def test_kube_scheduler_keeps_its_connections():
-    """It has one extender, beside it: to dial again would cost a call the handshake for nothing."""
+    """Its only extender is in the same pod: to dial again would cost a call time for nothing."""
     assert settings.Settings().server.max_connection_age_seconds == 0
 
 

@@ -1,4 +1,4 @@
-"""What a node lacks of devices is told on its Node, where `koord doctor node NAME` finds it."""
+"""What a node lacks of devices stands on its Node, where `koord doctor node NAME` finds it."""
 
 import threading
 

@@ -3,7 +3,6 @@
 import itertools
 
 import pytest
-from aiohttp import web
 
 from agent.model import collect_policy, state
 from agent.report import node_metric_reporter
@@ -11,38 +10,6 @@ from agent.store import time_series
 from kube.client import access, client
 from process.runtime import metrics
 from process.runtime.clock import ManualClock
-
-
-class Api:
-    """An API server that answers patches as a test says."""
-
-    def __init__(self):
-        self.statuses, self.bodies, self.accepted = [], [], []
-
-    async def patch(self, request):
-        self.bodies.append((request.path, await request.json()))
-        self.accepted.append(request.headers["Accept"])
-        status = self.statuses.pop(0) if self.statuses else 200
-        kind = {"kind": "Status", "status": "Failure", "code": status, "message": "planted"}
-        return web.json_response(kind if status != 200 else {"metadata": {}}, status=status)
-
-
-@pytest.fixture
-async def api():
-    api = Api()
-    pages = web.Application()
-    pages.router.add_patch("/{path:.*}", api.patch)
-    runner = web.AppRunner(pages)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    api.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    yield api
-    await runner.cleanup()
-
-
-@pytest.fixture
-def clock():
-    return ManualClock()
 
 
 @pytest.fixture

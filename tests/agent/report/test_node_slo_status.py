@@ -1,50 +1,17 @@
 """The status of the NodeSLO: when it took effect, what is enforced, how seldom it is written."""
 
 import pytest
-from aiohttp import web
 
 from agent.decide import spec_enforcement
 from agent.informers import node_objects
 from agent.report import node_slo_status
 from domain import conditions
 from kube.client import access, client
-from process.runtime.clock import ManualClock
 
 AT = 1.7e9
 MOMENT = "2023-11-14T22:13:20Z"
 EFFECTIVE = {"type": "Effective", "status": "True"}
 LATE = node_slo_status.SETTLE_SECONDS + node_slo_status.SPREAD_SECONDS
-
-
-class Api:
-    """An API server that keeps the status that patches make, or refuses as a test says."""
-
-    def __init__(self):
-        self.statuses, self.bodies = [], []
-
-    async def patch(self, request):
-        self.bodies.append((request.path, await request.json()))
-        status = self.statuses.pop(0) if self.statuses else 200
-        kind = {"kind": "Status", "status": "Failure", "code": status, "message": "planted"}
-        return web.json_response(kind if status != 200 else {"metadata": {}}, status=status)
-
-
-@pytest.fixture
-async def api():
-    api = Api()
-    pages = web.Application()
-    pages.router.add_patch("/{path:.*}", api.patch)
-    runner = web.AppRunner(pages)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    api.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    yield api
-    await runner.cleanup()
-
-
-@pytest.fixture
-def clock():
-    return ManualClock()
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from api import names
 from api.kubernetes import core
 from kube.client import access, client
 from process.runtime.clock import ManualClock
+from tests.agent.report import patched_api
 
 NOBODY = capability_matrix.Facts("6.1", 0, "", frozenset())
 HOST = capability_matrix.Facts("6.1", 2, "systemd", frozenset({"cpuset", "cpu-quota"}))
@@ -42,20 +43,15 @@ class Stand:
 
 @pytest.fixture
 async def stand():
-    stand = Stand()
-    pages = web.Application()
-    pages.router.add_patch("/{path:.*}", stand.patch)
-    runner = web.AppRunner(pages)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    clock = ManualClock()
-    async with client.Client(access.Access(url), clock=clock) as kube:
+    stand, clock = Stand(), ManualClock()
+    async with (
+        patched_api.serving(stand.patch) as url,
+        client.Client(access.Access(url), clock=clock) as kube,
+    ):
         stand.made = published_capabilities.Published(
             kube, clock, "n1", stand.node, lambda: stand.facts
         )
         yield stand
-    await runner.cleanup()
 
 
 async def test_nothing_is_said_of_a_host_that_nobody_has_looked_at(stand):
