@@ -132,7 +132,7 @@ def _refused(
     found = (
         *pod_consistency.reserved(pod.metadata.annotations),
         *pod_consistency.of_pod(quality, band, resources.pod_requests(pod)),
-        *(_devices(pod) if _CHECKED_DEVICES in picture.answering.gates else ()),
+        *(dict.fromkeys(_devices(pod)) if _CHECKED_DEVICES in picture.answering.gates else ()),
     )
     if found:
         yield projections.Fault(
@@ -143,8 +143,8 @@ def _refused(
 
 
 def _devices(pod: core.Pod) -> Iterator[str]:
-    for container in pod.spec.containers:
-        yield from gpus.faults(container.resources.requests)
+    for asked in _containers(pod):
+        yield from gpus.faults(asked.requests)
 
 
 def _old_names(
@@ -181,7 +181,7 @@ def _plain_devices(
         return
     if not _is_reviewed(asked, pod, namespace, picture):
         return
-    if any(names.GPU in container.resources.requests for container in pod.spec.containers):
+    if any(names.GPU in asked_for.requests for asked_for in _containers(pod)):
         yield projections.Fault(
             UNCHANGED,
             f"was created without admission, so its {names.GPU} was not replaced by "

@@ -106,9 +106,10 @@ def _work(seen: Seen) -> _Work:
     items = tuple(_offered(item, batch, faster) for item in items)
     state = breakdowns.WITHDRAWN if why else breakdowns.LENDS
     said = f"lends nothing: {why}" if why else calculation.sentence(items)
+    devices = _devices(seen)
     wanted = node_status.Wanted(
-        _amounts(seen, items),
-        _annotations(seen, batch, ratio, factors) | _device_mark(seen),
+        _amounts(seen, items) | devices,
+        _annotations(seen, batch, ratio, factors) | _device_mark(devices),
         {} if seen.devices is None else seen.devices.labels,
     )
     found = dataclasses.replace(
@@ -168,7 +169,6 @@ def _offered(
 def _amounts(seen: Seen, items: tuple[breakdowns.Resource, ...]) -> dict[str, int | None]:
     amounts: dict[str, int | None] = dict.fromkeys(_LENT)
     amounts |= {item.resource: item.offered for item in items}
-    amounts |= _devices(seen)
     bandwidth: Mapping[str, int | None] = dict.fromkeys(network.RESOURCES)
     if seen.enabled:
         bandwidth = network.offered(seen.node.annotations)
@@ -177,17 +177,15 @@ def _amounts(seen: Seen, items: tuple[breakdowns.Resource, ...]) -> dict[str, in
 
 def _devices(seen: Seen) -> dict[str, int | None]:
     """Return what the Device of a node says, whether cpu and memory are lent or not."""
-    if seen.devices is not None:
+    if seen.devices is not None or names.ANNOTATION_DEVICES_OFFERED in seen.node.annotations:
         return accelerators.offered(seen.devices, seen.node.published[1], shared=seen.slices)
-    if names.ANNOTATION_DEVICES_OFFERED in seen.node.annotations:
-        return dict.fromkeys(accelerators.RESOURCES)
     # A device plug-in of the kubelet may offer the same names: it would write them again and again.
     return {}
 
 
-def _device_mark(seen: Seen) -> dict[str, str | None]:
+def _device_mark(devices: Mapping[str, int | None]) -> dict[str, str | None]:
     """Return the annotation that outlives the Device and this process."""
-    offers = any(amount is not None for amount in _devices(seen).values())
+    offers = any(amount is not None for amount in devices.values())
     return {names.ANNOTATION_DEVICES_OFFERED: _OFFERED if offers else None}
 
 

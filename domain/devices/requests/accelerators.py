@@ -74,18 +74,26 @@ def _gpus(healthy: list[devices.WrittenDevice], vendor: str) -> dict[str, int]:
 
 
 def offered(
-    found: Inventory, published: Mapping[str, int], *, shared: bool
+    found: Inventory | None, published: Mapping[str, int], *, shared: bool
 ) -> dict[str, int | None]:
     """Return by resource what a node is to offer, None to offer it no longer.
 
-    What healthy devices say nothing about stays as it is on the node; ``shared`` offers slices.
+    Without an inventory the node has no Device any more. What healthy devices say nothing about
+    stays as it is on the node; so do slices unless ``shared``, since another controller offers
+    them then.
     """
-    wanted = {name: found.adapters.get(name) for name in ADAPTERS.values()}
+    wanted: dict[str, int | None] = {
+        name: None for name in RESOURCES if shared or name != names.GPU_SHARED
+    }
+    if found is None:
+        return wanted
+    wanted |= {name: found.adapters.get(name) for name in ADAPTERS.values()}
     if found.gpus is None:
-        return {**dict.fromkeys(GPU_RESOURCES), **wanted}
+        return wanted
     for name in GPU_RESOURCES:
-        if name in found.gpus and (shared or name != names.GPU_SHARED):
-            wanted[name] = found.gpus[name]
-        elif name in published:
-            wanted[name] = published[name]
+        amount = found.gpus.get(name, published.get(name))
+        if amount is None:
+            wanted.pop(name, None)
+        elif name in wanted:
+            wanted[name] = amount
     return wanted

@@ -1,5 +1,6 @@
 """What reclaim writes: evictions, nominations and events about pods."""
 
+import http
 import logging
 from collections.abc import Sequence
 from typing import Final
@@ -75,7 +76,10 @@ class Evictor:
         except (errors.NotFound, errors.Conflict):
             return True  # It has left already.
         except errors.ApiError as error:
-            # Also of a pod with two budgets, which the API server answers as a failure of its own.
+            unknown = error.status > http.HTTPStatus.INTERNAL_SERVER_ERROR
+            if unknown or isinstance(error, errors.Unauthorized):
+                raise  # It may have been carried out, or says nothing about this pod.
+            # Also of a pod with two budgets, which the API server answers with 500.
             self._spare(victim, str(error), error.retry_after or 0.0)
             return False
         if not dry_run:

@@ -106,3 +106,11 @@ def test_what_devices_do_not_name_stays_as_it_is() -> None:
 def test_slices_are_offered_where_that_is_on() -> None:
     assert accelerators.offered(found(gpu(), gpu()), {}, shared=True)[names.GPU_SHARED] == 200
     assert names.GPU_SHARED not in accelerators.offered(found(gpu()), {}, shared=False)
+
+
+@pytest.mark.parametrize("left", [None, accelerators.NOTHING], ids=["no Device", "no GPU"])
+def test_slices_that_another_controller_offers_stay(left):
+    published = {names.GPU_SHARED: 100, names.GPU_CORE: 100}
+    assert names.GPU_SHARED not in accelerators.offered(left, published, shared=False)
+    assert accelerators.offered(left, published, shared=False)[names.GPU_CORE] is None
+    assert accelerators.offered(left, published, shared=True)[names.GPU_SHARED] is None

@@ -130,6 +130,14 @@ CONTRADICTS = {names.LABEL_QOS: "LSR"}
         ),
         pytest.param(pod(labels={}, requests=GPUS), {}, ["unchanged"], id="devices missed"),
         pytest.param(
+            pod(
+                labels={}, spec={"initContainers": [{"name": "i", "resources": {"requests": GPUS}}]}
+            ),
+            {},
+            ["unchanged"],
+            id="devices of an init container missed",
+        ),
+        pytest.param(
             pod(labels={}, requests=GPUS, created=INSTALLED), {}, [], id="devices older than us"
         ),
         pytest.param(pod(labels={}, requests=OLD), {}, ["unchanged"], id="retired names"),

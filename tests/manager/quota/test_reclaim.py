@@ -226,9 +226,14 @@ async def test_where_an_eviction_is_refused_after_all_another_pod_leaves(
         assert life.registry.value(reclaims, {"result": "started"}) == 1
 
 
-async def test_after_an_eviction_of_unknown_outcome_it_is_tried_again_later(plane) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [errors.Unreachable("no answer in time"), errors.ServerFailure(504, "GatewayTimeout", "late")],
+    ids=["no answer", "gateway timeout"],
+)
+async def test_after_an_eviction_of_unknown_outcome_it_is_tried_again_later(plane, error) -> None:
     await plane.configure(delayEvictTime="1s")
-    fails = stumbling(errors.Unreachable("no answer in time"), evicts("b3"))
+    fails = stumbling(error, evicts("b3"))
     async with plane.manager(enforced.RECLAIMS, wrap=fails) as life:
         await waits(plane)
         await plane.run(50)

@@ -14,6 +14,7 @@ from domain.pods import namespace_limits, required_labels, resources
 from tests import builders
 from tests.webhook.pods.reviewed_pods import PICTURE, asking, mutated, refused
 from webhook import gates, pods, review
+from webhook.rules.pods import pod_devices
 
 BATCH = colocation.read_profile(
     builders.a_profile("batch", qosClass="BE", priorityClassName="koord-batch")
@@ -122,6 +123,16 @@ def test_a_gpu_request_that_is_no_quantity_is_refused_with_its_field(on):
     refusal = decide(asking(pod), picture).refusal
     assert refusal is not None
     assert '"much" is no quantity' in refusal.message
+
+
+def test_a_gpu_request_of_an_init_container_that_is_no_quantity_is_named():
+    first = {"name": "first", "resources": {"requests": {names.GPU: "much"}}}
+    pod = builders.a_pod(spec={"initContainers": [first]})
+    for found in (pod_devices.check(pod), pod_devices.normalise(pod)):
+        assert isinstance(found, review.Refusal)
+        assert found.reasons[0].startswith(
+            'spec.initContainers[0].resources: "much" is no quantity'
+        )
 
 
 # --- updates ------------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ from domain.pods import resources
 from webhook import review
 
 GROUP = "device"
-FIELD = "spec.containers"
 _GROUPS: Final = ("initContainers", "containers")
 """A pod asks for what both ask for together, so both have to speak in one form."""
 
@@ -56,11 +55,15 @@ def pairs(before: review.Pod, after: review.Pod) -> Iterator[tuple[Any, Any]]:
 
 def check(pod: review.Pod) -> review.Refusal | None:
     """Refuse a pod with a container whose GPU requests contradict each other."""
-    try:
-        found = tuple(dict.fromkeys(_faults(pod)))
-    except quantity.QuantityError as wrong:
-        return review.Refusal(GROUP, (f"{FIELD}: {wrong}",))
-    return review.Refusal(GROUP, found) if found else None
+    spec = review.section(pod, "spec")
+    found: list[str] = []
+    for group in _GROUPS:
+        for index, container in enumerate(spec.get(group) or ()):
+            try:
+                found += _faults(container)
+            except quantity.QuantityError as wrong:
+                return review.Refusal(GROUP, (f"spec.{group}[{index}].resources: {wrong}",))
+    return review.Refusal(GROUP, tuple(dict.fromkeys(found))) if found else None
 
 
 def illegal(pod: core.Pod) -> review.Refusal | None:
@@ -79,9 +82,7 @@ def doubts(pod: core.Pod) -> Iterator[str]:
             yield f"metadata: {text}"
 
 
-def _faults(pod: review.Pod) -> Iterator[str]:
-    spec = review.section(pod, "spec")
-    for container in (one for group in _GROUPS for one in spec.get(group) or ()):
-        requests: Mapping[str, Any] = (container.get("resources") or {}).get("requests") or {}
-        if not gpus.ASKED.isdisjoint(requests):
-            yield from gpus.faults(requests)
+def _faults(container: Mapping[str, Any]) -> Iterator[str]:
+    requests: Mapping[str, Any] = (container.get("resources") or {}).get("requests") or {}
+    if not gpus.ASKED.isdisjoint(requests):
+        yield from gpus.faults(requests)

@@ -22,7 +22,7 @@ class Outcome:
     applied: tuple[str, ...]
     """Names of the profiles that changed the pod, in the order in which they did."""
     rewrite: bool
-    """Whether resources shall be rewritten: a profile matched and none asked to leave them."""
+    """Whether resources shall be rewritten: a profile was applied, and none asked to leave them."""
     effects: tuple[profile_effects.Effect, ...] = ()
     drawn: bool = False
     """Whether a lot kept a profile from being applied."""

@@ -59,7 +59,9 @@ def run(known: facts.Facts) -> Iterator[findings.Finding]:
     for key, name in _IN_SETTINGS.items():
         if own.get(key) and name in configured:
             yield SHADOWED.found(f"{where} and plugins.{key} of ConfigMap koord-extender", where)
-    enabled = _enabled(own, reading.settings or documents.NOTHING)
+    if reading.settings is None:
+        return  # The extender goes by what it read before.
+    enabled = _enabled(own, reading.settings)
     for name in sorted(configured.keys() - enabled):
         yield NOT_ENABLED.found(f"{where} gives arguments to {name}, which is not enabled", where)
     if _NUMA not in enabled:

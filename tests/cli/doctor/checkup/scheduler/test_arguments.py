@@ -92,6 +92,15 @@ def test_pods_that_expect_cpus_of_their_own_are_said_where_none_are_given(found,
     assert not found(pods=pods, config_maps=known)
 
 
+def test_of_a_document_that_is_refused_nothing_else_is_said(found, healthy):
+    wrong = ARGUMENTS % (ENABLED + ", unheardOf: 1")
+    written = {"data": {names.CONFIG_MAP_SCHEDULER: wrong.replace("args: {}", "args: {zzz: 1}")}}
+    known = {**healthy.config_maps, names.CONFIG_MAP_SCHEDULER: written}
+    pods = (*healthy.pods, *labelled("web-0", "LSR"))
+    told = found(pods=pods, config_maps=known)
+    assert set(told) - {"arguments.without-effect"} == {"arguments.refused"}
+
+
 def test_settings_that_the_configmap_overrules_are_said(found, healthy):
     told = found(config_maps=maps(healthy, "{}", **{"koord-extender": SETTINGS}))
     assert "arguments.shadowed" in told
