@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
-from agent.model import annotations, edits, state
+from agent.model import annotations, edits, state, strategy_settings
 from api import names
 from api.koordinator.metadata import qos
 
@@ -215,6 +215,13 @@ def check_bounds(
         problem = f"{fields}LowerPercent {lower} is not below {fields}ThresholdPercent {threshold}"
         return misconfigured(feature, problem)
     return None
+
+
+def of_use(bounds: strategy_settings.Bounds) -> strategy_settings.Bounds:
+    """Return both bounds of what is in use: the lower one has a default."""
+    if bounds.threshold is None or bounds.lower is not None:
+        return bounds
+    return strategy_settings.Bounds(bounds.threshold, bounds.threshold - LOWER_BY_DEFAULT)
 
 
 def check_lent(feature: str, highest: int | None) -> Idle | None:

@@ -28,12 +28,18 @@ class Question(msgspec.Struct, frozen=True):
     highest_priority: int | None
 
 
+def check(question: Question) -> eviction.Idle | None:
+    """Return what is wrong with the settings, None where they can be used."""
+    bounds, feature = question.bounds, question.feature
+    return eviction.check_bounds(
+        feature, bounds.threshold, bounds.lower, question.fields
+    ) or eviction.check_lent(feature, question.highest_priority)
+
+
 def task(picture: state.NodeState, question: Question) -> eviction.Task | eviction.Idle:
     """Return what has to be given back, by whom; or why nothing has to."""
     bounds, feature = question.bounds, question.feature
-    wrong = eviction.check_bounds(
-        feature, bounds.threshold, bounds.lower, question.fields
-    ) or eviction.check_lent(feature, question.highest_priority)
+    wrong = check(question)
     if wrong is not None:
         return wrong
     highest = question.highest_priority or 0

@@ -6,6 +6,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from agent.decide import eviction, requested
 from agent.decide.strategies import cpu_evict, memory_evict
 from agent.model import edits, live_switches, state, strategy_settings
 from domain import conditions
@@ -26,6 +27,8 @@ class Part(msgspec.Struct, frozen=True):
     strategy: str
     gates: tuple[str, ...]
     """Any of these lets the agent do it."""
+    flaw: str = ""
+    """Why it can never happen by these settings."""
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -64,6 +67,7 @@ class _Lack(enum.StrEnum):
     FAILED = "failed"
     UNDECIDED = "not decided yet"
     UNSUPPORTED = "not possible on this node"
+    UNUSABLE = "settings of no use"
     OBSERVED = "only observed"
     GATED = "feature gate off"
     OFF = "switched off"
@@ -73,17 +77,17 @@ def configured(
     thresholds: state.Thresholds, strategies: strategy_settings.Strategies
 ) -> tuple[Part, ...]:
     """Return what a NodeSLO switches on; a part that is off everywhere is none."""
-    return tuple(
+    settings = tuple(
         Part(name, gates)
         for name, gates, on in (
             ("cpu-suppress", ("BECPUSuppress",), thresholds.enable),
             ("cpu-burst", ("CPUBurst",), strategies.burst.every.policy != "none"),
             ("system", ("SystemConfig",), _sets_kernel(strategies.system)),
             *_of_classes(strategies.classes),
-            *(_evictions(strategies) if strategies.evicting else ()),
         )
         if on
     )
+    return (*settings, *_evictions(strategies)) if strategies.evicting else settings
 
 
 _Row = tuple[str, tuple[str, ...], bool]
@@ -108,20 +112,38 @@ def _sets_kernel(system: strategy_settings.System) -> bool:
     return msgspec.structs.replace(system, bandwidth=0) != strategy_settings.System()
 
 
-def _evictions(strategies: strategy_settings.Strategies) -> Iterator[_Row]:
-    cpu, memory = strategies.cpu_eviction, strategies.memory_eviction
+def _evictions(strategies: strategy_settings.Strategies) -> Iterator[Part]:
+    yield from _evictions_for_cpu(strategies.cpu_eviction)
+    yield from _evictions_for_memory(strategies.memory_eviction)
 
-    def on(bounds: strategy_settings.Bounds) -> bool:
-        return bounds.threshold is not None
 
-    of_cpu, of_memory = "cpu-evict", "memory-evict"
-    yield of_cpu, (cpu_evict.BE_CPU_EVICT,), on(cpu.satisfaction)
-    yield of_cpu, (cpu_evict.CPU_ALLOCATABLE_EVICT,), on(cpu.requested)
-    yield of_cpu, (cpu_evict.CPU_EVICT,), on(cpu.used)
-    in_use = memory_evict.BE_MEMORY_EVICT, memory_evict.MEMORY_EVICT
-    yield of_memory, in_use, on(memory.used)
-    yield of_memory, (memory_evict.MEMORY_ALLOCATABLE_EVICT,), on(memory.requested)
-    yield of_memory, in_use[:1], memory.all_requested is not None
+def _evictions_for_cpu(cpu: strategy_settings.CpuEviction) -> Iterator[Part]:
+    name = "cpu-evict"
+    if cpu.satisfaction.threshold is not None:
+        yield Part(name, (cpu_evict.BE_CPU_EVICT,), cpu_evict.unusable(cpu))
+    if cpu.requested.threshold is not None:
+        flaw = _why(requested.check(cpu_evict.question(cpu)))
+        yield Part(name, (cpu_evict.CPU_ALLOCATABLE_EVICT,), flaw)
+    if cpu.used.threshold is not None:
+        yield Part(name, (cpu_evict.CPU_EVICT,), _why(cpu_evict.check_use(cpu)))
+
+
+def _evictions_for_memory(memory: strategy_settings.MemoryEviction) -> Iterator[Part]:
+    name, of_best_effort = "memory-evict", memory_evict.BE_MEMORY_EVICT
+    if memory.used.threshold is not None:
+        flaw = _why(memory_evict.check_use(memory, of_best_effort))
+        # MemoryEvict goes by priority, and does nothing where the NodeSLO sets none.
+        by_priority = () if memory.highest_priority is None else (memory_evict.MEMORY_EVICT,)
+        yield Part(name, (of_best_effort, *by_priority), flaw)
+    if memory.requested.threshold is not None:
+        flaw = _why(requested.check(memory_evict.question(memory)))
+        yield Part(name, (memory_evict.MEMORY_ALLOCATABLE_EVICT,), flaw)
+    if memory.all_requested is not None:
+        yield Part(name, (of_best_effort,))
+
+
+def _why(wrong: eviction.Idle | None) -> str:
+    return "" if wrong is None else wrong.why
 
 
 def unreadable(problem: str) -> Verdict:
@@ -180,12 +202,16 @@ def _lack(part: Part, now: Standing, unavailable: Mapping[str, str]) -> tuple[_L
         return _Lack.OFF, ""
     if not any(gate in now.gates for gate in part.gates):
         return _Lack.GATED, " or ".join(part.gates)
+    if part.flaw:
+        return _Lack.UNUSABLE, part.flaw
     if part.strategy in unavailable:
         return _Lack.UNSUPPORTED, unavailable[part.strategy]
     if mode is Mode.OBSERVE:
         return _Lack.OBSERVED, ""
     if now.problem:
         return _Lack.FAILED, now.problem
+    if decision is not None and decision.unmet and not decision.decided:
+        return _Lack.UNSUPPORTED, decision.unmet
     if decision is None or not decision.decided or not now.writing:
         return _Lack.UNDECIDED, decision.reason if decision is not None else ""
     return _missing(decision, now.unwritten)

@@ -98,15 +98,18 @@ def decide(
         why = "the kernel or the processor cannot divide its cache"
         first = "resctrl has to be mounted first"
         return edits.Decision(first if wanted else why, tuple(wanted), unmet="" if wanted else why)
-    parts, problems = _classes(classes if enabled else {}, machine)
+    parts, flaws = _classes(classes if enabled else {}, machine)
     wanted += parts
     found = reconciliation.of_pods(pods, HOOK.bind(rule(classes, machine, most, of_pods=of_pods)))
     wanted += found.wanted
-    problems += found.problems
+    problems = [*flaws.values(), *found.problems]
+    # Not what pods ask for in annotations, and not what a class says that is off.
+    unmet = "; ".join(flaw for name, flaw in flaws.items() if name in enabled)
     reason = f"cache QoS of {len(enabled)} classes and {own} pods"
     if problems:
         reason += f"; left alone: {'; '.join(problems[:3])}"
-    return edits.Decision(reason, tuple(wanted), figures={"problems": len(problems)})
+    figures = {"problems": len(problems)}
+    return edits.Decision(reason, tuple(wanted), figures=figures, unmet=unmet)
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -173,17 +176,17 @@ _belongs = subjects.PerPod(_group_of)
 
 def _classes(
     classes: Mapping[qos.QoS, strategy_settings.Cache], machine: state.Caches
-) -> tuple[list[edits.Edit], list[str]]:
+) -> tuple[list[edits.Edit], dict[qos.QoS, str]]:
     """Return the groups of classes with their shares, and what is wrong with the others."""
     wanted: list[edits.Edit] = []
-    problems: list[str] = []
+    flaws: dict[qos.QoS, str] = {}
     for name, group in GROUPS.items():
         if name in classes:
             try:
                 wanted += _class(group, classes[name], machine)
             except CacheError as error:
-                problems.append(f"class {group}: {error}")
-    return wanted, problems
+                flaws[name] = f"class {group}: {error}"
+    return wanted, flaws
 
 
 def _orphans(picture: state.NodeState) -> list[edits.Edit]:

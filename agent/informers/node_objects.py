@@ -14,6 +14,7 @@ from api.koordinator.metrics import metric_collection
 from api.koordinator.settings import strategies
 from api.kubernetes import core
 from domain.cluster_settings import node_slo
+from kube.client import wire
 from kube.informers import informer_set, reflector
 from kube.informers import store as stores
 
@@ -39,11 +40,8 @@ class Stated(msgspec.Struct, frozen=True):
     version: str
     conditions: Any = ()
     """What its status says, of whatever shape."""
-
-    def newer(self, other: "Stated") -> bool:
-        """Tell whether this is a later state of the same object."""
-        mine, theirs = self.version, other.version
-        return not (mine.isdecimal() and theirs.isdecimal()) or int(mine) >= int(theirs)
+    problem: str | None = None
+    """Why it cannot be read, so that what was enforced before stands."""
 
 
 class _NodeMetric(core.Wire, frozen=True, gc=False):
@@ -71,10 +69,9 @@ class Watched:
         self._before = _slo_before(memory)
         self._raw: Mapping[str, Any] | None = memory.slo
         """The NodeSLO that could be read last."""
-        self.problem: str | None = None
-        """Why the present NodeSLO cannot be read, so that what it said before stands."""
-        self.stated: Stated | None = None
-        """The present NodeSLO, None where there is none or nothing was heard yet."""
+        self._parsed: dict[int, Stated] = {}
+        """By version. Only the store decides which versions count: stale events do not, and the
+        lower versions of a restored backup do."""
         fields = f"metadata.name={node_name}"
         self._nodes = watched.add(reflector.whole(resources.NODES, core.Node, fields=fields))
         self._slos = watched.add(
@@ -95,6 +92,18 @@ class Watched:
         if found is None and not self._nodes.synced:
             return self.memory.node
         return found
+
+    @property
+    def stated(self) -> Stated | None:
+        """The present NodeSLO, None where there is none or nothing was heard yet."""
+        if self._name not in self._slos:
+            return None
+        return self._parsed.get(self._slos.version_of(self._name))
+
+    @property
+    def problem(self) -> str | None:
+        """Why the present NodeSLO cannot be read, so that what it said before stands."""
+        return None if (stated := self.stated) is None else stated.problem
 
     @property
     def slo(self) -> Slo | None:
@@ -122,34 +131,37 @@ class Watched:
 
     def _read_slo(self, raw: Mapping[str, Any]) -> Slo:
         """Read a NodeSLO; where it makes no sense, what it said before stands."""
-        stated = _stated(raw)
-        if self.stated is None or self.stated.uid != stated.uid or stated.newer(self.stated):
-            self.stated = stated
         try:
             found = read_slo(raw)
         except stores.UNREADABLE as error:
-            self.problem = f"{error}; what was enforced before stands"
-            _logger.warning("%s", self.problem)
+            problem = f"{error}; what was enforced before stands"
+            _logger.warning("%s", problem)
+            self._keep_stated(_stated(raw, problem))
             return self.slo or _UNREADABLE
-        self._raw, self.problem = raw, None
+        self._raw = raw
+        self._keep_stated(_stated(raw))
         return found
+
+    def _keep_stated(self, stated: Stated) -> None:
+        present = self._slos.version_of(self._name)
+        kept = {present: self._parsed[present]} if present in self._parsed else {}
+        self._parsed = {**kept, wire.number(stated.version): stated}
 
     def _keep_slo(self, change: stores.Change[Slo]) -> None:
         if change.new is _UNREADABLE:
             return
-        if change.new is None:
-            self.problem = self.stated = None
         self.memory.keep_slo(None if change.new is None else self._raw)
         self._before = change.new
 
 
-def _stated(raw: Mapping[str, Any]) -> Stated:
+def _stated(raw: Mapping[str, Any], problem: str | None = None) -> Stated:
     metadata, status = raw.get("metadata") or {}, raw.get("status")
     return Stated(
         metadata.get("uid") or "",
         metadata.get("generation") or 0,
         metadata.get("resourceVersion") or "",
         status.get("conditions") if isinstance(status, Mapping) else (),
+        problem,
     )
 
 

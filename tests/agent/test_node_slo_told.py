@@ -14,7 +14,7 @@ MEMORY = {
 }
 
 # Thresholds switch evictions on as well.
-NO_EVICTION = "feature gate off: memory-evict (BEMemoryEvict or MemoryEvict)"
+NO_EVICTION = "feature gate off: memory-evict (BEMemoryEvict)"
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ NO_EVICTION = "feature gate off: memory-evict (BEMemoryEvict or MemoryEvict)"
         ),
         (
             {},
-            {"BECPUSuppress": False, "MemoryEvict": True},
+            {"BECPUSuppress": False, "BEMemoryEvict": True},
             "feature gate off: cpu-suppress (BECPUSuppress); enforced: memory-qos, memory-evict",
             True,
         ),
@@ -44,9 +44,18 @@ NO_EVICTION = "feature gate off: memory-evict (BEMemoryEvict or MemoryEvict)"
             f"only observed: cpu-suppress, memory-qos; {NO_EVICTION}",
             False,
         ),
-        ({}, {"MemoryEvict": True}, "enforced: cpu-suppress, memory-qos, memory-evict", True),
+        (
+            {},
+            {"MemoryEvict": True},
+            f"{NO_EVICTION}; enforced: cpu-suppress, memory-qos",
+            True,
+        ),
+        ({}, {"BEMemoryEvict": True}, "enforced: cpu-suppress, memory-qos, memory-evict", True),
     ],
-    ids=["suppression observed", "suppression gated", "memory observed", "all observed", "all"],
+    ids=[
+        *("suppression observed", "suppression gated", "memory observed", "all observed"),
+        *("no priority to evict by", "all"),
+    ],
 )
 async def test_the_node_slo_says_what_of_it_is_enforced(
     world, new_pod, modes, gates, message, protected

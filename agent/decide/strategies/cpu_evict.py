@@ -60,7 +60,7 @@ def _starved(
     picture: state.NodeState, settings: strategy_settings.CpuEviction, window: Window
 ) -> Answer:
     """Best effort gets too little of what it requests and wants all that it gets."""
-    problem = _unusable(settings)
+    problem = unusable(settings)
     if problem:
         return eviction.misconfigured(BE_CPU_EVICT, problem)
     lower, upper = settings.satisfaction.lower, settings.satisfaction.threshold
@@ -101,8 +101,8 @@ def _starved(
     )
 
 
-def _unusable(settings: strategy_settings.CpuEviction) -> str:
-    """Say what of the settings is missing or makes no sense; empty for nothing."""
+def unusable(settings: strategy_settings.CpuEviction) -> str:
+    """Say what of the settings of satisfaction is missing or makes no sense; empty for nothing."""
     lower, upper = settings.satisfaction.lower, settings.satisfaction.threshold
     field, usage = "cpuEvictBESatisfaction", settings.best_effort_usage
     if lower is None or upper is None:
@@ -162,29 +162,37 @@ def _share(pod: state.PodState) -> float:
 def _requested(
     picture: state.NodeState, settings: strategy_settings.CpuEviction, _window: Window
 ) -> Answer:
-    question = requested.Question(
+    return requested.task(picture, question(settings))
+
+
+def question(settings: strategy_settings.CpuEviction) -> requested.Question:
+    """Return what is asked about requests."""
+    return requested.Question(
         CPU_ALLOCATABLE_EVICT,
         names.CPU,
         "cpuAllocatableEvict",
         settings.requested,
         settings.highest_priority_requested,
     )
-    return requested.task(picture, question)
+
+
+def check_use(settings: strategy_settings.CpuEviction) -> eviction.Idle | None:
+    """Return what is wrong with the settings of usage, None where they can be used."""
+    bounds = eviction.of_use(settings.used)
+    wrong = eviction.check_bounds(CPU_EVICT, bounds.threshold, bounds.lower, "cpuEvict")
+    if wrong is None and settings.highest_priority is None and not settings.best_effort:
+        return eviction.misconfigured(CPU_EVICT, "evictEnabledPriorityThreshold is not set")
+    return wrong
 
 
 def _used(
     picture: state.NodeState, settings: strategy_settings.CpuEviction, window: Window
 ) -> Answer:
     """The node as a whole uses too much cpu."""
-    threshold, lower = settings.used.threshold, settings.used.lower
-    if threshold is not None and lower is None:
-        lower = threshold - eviction.LOWER_BY_DEFAULT
-    wrong = eviction.check_bounds(CPU_EVICT, threshold, lower, "cpuEvict")
-    highest = settings.highest_priority
+    wrong, bounds = check_use(settings), eviction.of_use(settings.used)
+    threshold, lower = bounds.threshold, bounds.lower
     if wrong is not None or threshold is None or lower is None:
         return wrong or eviction.Idle(CPU_EVICT, "no bounds")
-    if highest is None and not settings.best_effort:
-        return eviction.misconfigured(CPU_EVICT, "evictEnabledPriorityThreshold is not set")
     if window.node is None:
         return eviction.Idle(CPU_EVICT, "the node has no cpu figure yet")
     capacity = picture.capacity_milli
@@ -201,7 +209,7 @@ def _used(
         feature=CPU_EVICT,
         target=eviction.Target.USED,
         to_release={names.CPU: release},
-        victims=_users(picture, highest),
+        victims=_users(picture, settings.highest_priority),
         released={
             pod.pod.metadata.uid: {names.CPU: int(pod.usage.cpu * 1000)}
             for pod in picture.pods

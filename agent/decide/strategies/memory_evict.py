@@ -88,14 +88,18 @@ def _used(picture: state.NodeState, settings: strategy_settings.MemoryEviction) 
     )
 
 
+def check_use(settings: strategy_settings.MemoryEviction, feature: str) -> eviction.Idle | None:
+    """Return what is wrong with the bounds of usage, None where they can be used."""
+    bounds = eviction.of_use(settings.used)
+    return eviction.check_bounds(feature, bounds.threshold, bounds.lower, "memoryEvict")
+
+
 def _excess(
     picture: state.NodeState, settings: strategy_settings.MemoryEviction, feature: str
 ) -> tuple[int, str, Mapping[str, float]] | eviction.Idle:
     """Return the bytes that have to be given back, why, and the figures."""
-    threshold, lower = settings.used.threshold, settings.used.lower
-    if threshold is not None and lower is None:
-        lower = threshold - eviction.LOWER_BY_DEFAULT
-    wrong = eviction.check_bounds(feature, threshold, lower, "memoryEvict")
+    wrong, bounds = check_use(settings, feature), eviction.of_use(settings.used)
+    threshold, lower = bounds.threshold, bounds.lower
     if wrong is not None or threshold is None or lower is None:
         return wrong or eviction.Idle(feature, "no bounds")
     capacity = _capacity(picture)
@@ -147,14 +151,18 @@ def _larger_first(one: state.PodState, other: state.PodState) -> bool:
 
 
 def _requested(picture: state.NodeState, settings: strategy_settings.MemoryEviction) -> Answer:
-    question = requested.Question(
+    return requested.task(picture, question(settings))
+
+
+def question(settings: strategy_settings.MemoryEviction) -> requested.Question:
+    """Return what is asked about requests."""
+    return requested.Question(
         MEMORY_ALLOCATABLE_EVICT,
         names.MEMORY,
         "memoryAllocatableEvict",
         settings.requested,
         settings.highest_priority_requested,
     )
-    return requested.task(picture, question)
 
 
 def _all_requested(picture: state.NodeState, settings: strategy_settings.MemoryEviction) -> Answer:

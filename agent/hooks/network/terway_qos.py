@@ -32,7 +32,8 @@ def decide(picture: state.NodeState, wanted: strategy_settings.Strategies) -> ed
     try:
         speeds = limits(wanted.classes, wanted.system.bandwidth)
     except bandwidth.BandwidthError as error:
-        return edits.Decision(f"{error}; what Terway was told stands", decided=False)
+        why = str(error)
+        return edits.Decision(f"{why}; what Terway was told stands", decided=False, unmet=why)
     listed, problems = pods(picture, wanted)
     reason = f"Terway reads the limits of {len(listed)} pods"
     if problems:

@@ -28,7 +28,7 @@ def strategy(name):
         ({"resourceUsedThresholdWithBE": {"cpuEvictThresholdPercent": 80}}, []),
         (
             {"resourceUsedThresholdWithBE": ON},
-            ["cpu-suppress BECPUSuppress", "memory-evict BEMemoryEvict MemoryEvict"],
+            ["cpu-suppress BECPUSuppress", "memory-evict BEMemoryEvict"],
         ),
         (
             {
@@ -37,7 +37,7 @@ def strategy(name):
                     "cpuEvictBESatisfactionUpperPercent": 60,
                     "cpuEvictBESatisfactionLowerPercent": 40,
                     "memoryAllocatableEvictThresholdPercent": 90,
-                    "memoryRequestUtilizationPercent": 90,
+                    "memoryRequestUtilizationPercent": 90, "evictEnabledPriorityThreshold": 5999,
                 }
             },
             [
@@ -85,6 +85,78 @@ def test_what_a_node_slo_switches_on(spec, expected):
     assert [" ".join((part.strategy, *part.gates)) for part in parts] == expected
     for part in parts:
         assert set(part.gates) <= set(strategy(part.strategy).gates)
+
+
+_LENT = {"allocatableEvictPriorityThreshold": 5999}
+_FLAWS = {
+    "cpu in use": ({"cpuEvictThresholdPercent": 80}, "CPUEvict", ""),
+    "cpu in use, lower mark too high": (
+        {"cpuEvictThresholdPercent": 80, "cpuEvictLowerPercent": 80}, "CPUEvict",
+        "cpuEvictLowerPercent 80 is not below cpuEvictThresholdPercent 80",
+    ),
+    "satisfaction": (
+        {"cpuEvictBESatisfactionUpperPercent": 60, "cpuEvictBESatisfactionLowerPercent": 40},
+        "BECPUEvict", "",
+    ),
+    "satisfaction, half a pair": (
+        {"cpuEvictBESatisfactionUpperPercent": 60}, "BECPUEvict",
+        "cpuEvictBESatisfactionLowerPercent is not set",
+    ),
+    "cpu requested": (
+        {
+            **_LENT, "cpuAllocatableEvictThresholdPercent": 90,
+            "cpuAllocatableEvictLowerPercent": 80,
+        },
+        "CPUAllocatableEvict", "",
+    ),
+    "cpu requested, half a pair": (
+        {**_LENT, "cpuAllocatableEvictThresholdPercent": 90}, "CPUAllocatableEvict",
+        "cpuAllocatableEvictLowerPercent is not set",
+    ),
+    "cpu requested, no priority": (
+        {"cpuAllocatableEvictThresholdPercent": 90, "cpuAllocatableEvictLowerPercent": 80},
+        "CPUAllocatableEvict", "allocatableEvictPriorityThreshold is not set",
+    ),
+    "memory in use": ({}, "BEMemoryEvict", ""),
+    "memory in use, lower mark too high": (
+        {"memoryEvictThresholdPercent": 70, "memoryEvictLowerPercent": 75}, "BEMemoryEvict",
+        "memoryEvictLowerPercent 75 is not below memoryEvictThresholdPercent 70",
+    ),
+    "memory requested": (
+        {
+            **_LENT, "memoryAllocatableEvictThresholdPercent": 90,
+            "memoryAllocatableEvictLowerPercent": 80,
+        },
+        "MemoryAllocatableEvict", "",
+    ),
+    "memory requested, production": (
+        {
+            "allocatableEvictPriorityThreshold": 9000, "memoryAllocatableEvictLowerPercent": 80,
+            "memoryAllocatableEvictThresholdPercent": 90,
+        },
+        "MemoryAllocatableEvict",
+        (
+            "allocatableEvictPriorityThreshold 9000 covers production, whose lowest priority is "
+            "9000; the most is 7999"
+        ),
+    ),
+    "all memory requested": ({"memoryRequestUtilizationPercent": 90}, "BEMemoryEvict", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("written", "gate", "flaw"), _FLAWS.values(), ids=_FLAWS.keys())
+def test_settings_by_which_nothing_can_be_evicted_are_named(written, gate, flaw):
+    slo = node_objects.read_slo({"spec": {"resourceUsedThresholdWithBE": {**ON, **written}}})
+    parts = spec_enforcement.configured(slo.thresholds, slo.enforced)
+    of_gate = [one for one in parts if gate in one.gates]
+    names = {one.strategy for one in of_gate}
+    now = standing(gates={gate}, decisions=dict.fromkeys(names, edits.Decision("decided")))
+    found = spec_enforcement.judge(of_gate, now)
+    (name,) = names
+    said = f"settings of no use: {name} ({flaw})" if flaw else f"enforced: {name}"
+    assert found.condition.message == said
+    assert found.condition.holds is (not flaw)
+    assert found.applied is (not flaw)
 
 
 def standing(**changes):
@@ -143,6 +215,11 @@ _CASES = {
     "impossible": (
         memory(edits.impossible("no disk")), True, "PartlyEnforced",
         "not possible on this node: memory-qos (no disk)" + PARTLY,
+    ),
+    "impossible, and what was set stands": (
+        memory(edits.Decision("no", decided=False, unmet="more than there is")), True,
+        "PartlyEnforced",
+        "not possible on this node: memory-qos (more than there is)" + PARTLY,
     ),
     "not put back": (
         {"unreleased": True}, False, "AllEnforced", "enforced: cpu-suppress, memory-qos"

@@ -70,6 +70,16 @@ def test_an_illegal_share_is_named(now, placed):
     assert found.wanted == ()
     assert "class BE: range 60..20" in found.reason
     assert "pod uid-a: range 50..20" in found.reason
+    # The annotation of a pod is none of what the NodeSLO asks for.
+    assert found.unmet == "class BE: range 60..20 is no part of 0..100"
+
+
+def test_an_illegal_share_of_a_class_that_is_off_is_nothing_unmet(now):
+    classes = {**CLASSES, qos.QoS.LS: strategy_settings.Cache(False, 40, 40)}
+    found = resctrl.decide(now, classes)
+    assert values(found, GROUP) == {"BE": "present"}
+    assert "class LS: range 40..40" in found.reason
+    assert found.unmet == ""
 
 
 def test_unknown_processors_get_no_bandwidth_for_pods(now, placed):

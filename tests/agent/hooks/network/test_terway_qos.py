@@ -46,6 +46,7 @@ def test_more_than_there_is_is_an_error_and_nothing_changes(placed):
     found = terway_qos.decide(state.NodeState(at=0, pods=(placed(),), kernel=KERNEL), slo)
     assert not found.decided
     assert "what Terway was told stands" in found.reason
+    assert "100M of the class LS is more than the node has" in found.unmet
 
 
 @pytest.mark.parametrize(
