@@ -93,6 +93,13 @@ async def ended(command):
     return command.returncode, said.decode()
 
 
+async def planned(command):
+    """Wait until a command has said how many pods it moves, so that it has read the cluster."""
+    async with asyncio.timeout(PATIENCE):
+        while "pods move" not in (said := (await command.stdout.readline()).decode()):
+            assert said, "it ended before it had a plan"
+
+
 def is_eviction(call):
     """Whether a call evicts a pod, and does not only ask whether it may."""
     return call.path.endswith("/eviction") and b'"dryRun"' not in call.body
@@ -139,14 +146,24 @@ class Blows:
         await self.descheduler.start()
 
     async def stands_by(self):
-        """Wait until it knows that it has lost the lead; then let packets through again."""
+        """Wait until it knows that it has lost the lead; then let packets through again.
+
+        Evictions wait for the event that is returned.
+        """
+        may_go_on = asyncio.Event()
 
         async def has_lost():
             return await self.descheduler.figure("koord_lease_leading") == 0
 
+        async def hold(call):
+            if is_eviction(call):
+                await may_go_on.wait()
+
         await raw.eventually(has_lost, PATIENCE)
         self.uplink.reset()
+        self.uplink.before = hold
         self.uplink.hang_up()
+        return may_go_on
 
     def evictions(self, path):
         """How often it has evicted one pod."""
@@ -182,7 +199,10 @@ async def test_a_node_is_emptied_through_kills_and_a_cut(stand):
     await asyncio.wait_for(cut, PATIENCE)
     # It starts while nothing gets through, and reads the cluster once something does.
     second = await full.command("--yes")
-    await blows.stands_by()
+    may_go_on = await blows.stands_by()
+    # A busy machine may start a process more slowly than pods move.
+    await planned(second)
+    may_go_on.set()
     code, said = await ended(second)
     assert code == 0, said
     assert f"{PODS} of {PODS} pods have moved" in said.splitlines()[-1]
