@@ -77,7 +77,8 @@ def build(
     chosen = _chosen(snapshot, more, notes)
     is_measured = bool(snapshot.of(resources.NODE_METRICS))
     left_out = {models.COSCHEDULING} | (frozenset() if is_measured else MEASURED)
-    known = {name: make for name, make in registry.PLUGINS.items() if name not in left_out}
+    known = registry.at_home(registry.PLUGINS, cluster.home)
+    known = {name: make for name, make in known.items() if name not in left_out}
     built = registry.build(chosen, known=known)
     plugins = tuple(built.plugins.values())
     extender = extender_state.empty(

@@ -42,6 +42,8 @@ class Cluster:
     now: float
     arguments: job.ElasticQuotaArgs = dataclasses.field(default_factory=job.ElasticQuotaArgs)
     """The arguments of plug-in ElasticQuota."""
+    home: str = names.NAMESPACE
+    """The namespace in which Koord runs, whose pods no quota holds."""
     reclaims: bool = True
     """Whether borrowers are evicted: not where a live switch says otherwise."""
     reservations: tuple[Mapping[str, Any], ...] = ()
@@ -88,6 +90,7 @@ def build(snapshot: formats.Snapshot) -> Cluster:
         nodes=nodes,
         now=_moment(snapshot.taken_at),
         arguments=written,
+        home=_home(snapshot),
         reservations=snapshot.of(resources.RESERVATIONS),
         budgets=snapshot.of(resources.POD_DISRUPTION_BUDGETS),
         reclaims=enforces(snapshot, RECLAIM_SWITCH),
@@ -127,6 +130,15 @@ def settings(snapshot: formats.Snapshot, name: str) -> Mapping[str, str]:
         if raw["metadata"]["name"] == name:
             return reading.either({}, dict, raw.get("data") or {})
     return {}
+
+
+def _home(snapshot: formats.Snapshot) -> str:
+    """Return the namespace from which a snapshot has its ConfigMaps; by default where it has none.
+
+    Only those of the installation are in it.
+    """
+    found = (raw["metadata"].get("namespace") for raw in snapshot.of(resources.CONFIG_MAPS))
+    return next((name for name in found if name and isinstance(name, str)), names.NAMESPACE)
 
 
 def _pods(raw: Mapping[str, core.Pod], odd: list[str]) -> dict[str, objects.QuotaPod]:

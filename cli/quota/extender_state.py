@@ -37,9 +37,9 @@ def empty(
     return Extender(line, reader, cluster_state.ClusterState(trackers, [names.CPU, names.MEMORY]))
 
 
-def of_quotas(arguments: job.ElasticQuotaArgs) -> Extender:
-    """Return an extender whose only plug-in is ElasticQuota."""
-    plugin = registry.PLUGINS[models.ELASTIC_QUOTA](arguments)
+def of_quotas(arguments: job.ElasticQuotaArgs, home: str) -> Extender:
+    """Return an extender in the namespace `home` whose only plug-in is ElasticQuota."""
+    plugin = registry.at_home(registry.PLUGINS, home)[models.ELASTIC_QUOTA](arguments)
     line = assembly.assemble(lambda _: [plugin], {})
     return empty(line, [plugin], [plugin])
 

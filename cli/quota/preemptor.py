@@ -238,7 +238,7 @@ def planned(cluster: clusters.Cluster, uid: str) -> planner.Plan | planner.NoPla
 
 def _of_quotas(cluster: clusters.Cluster, nodes: Iterable[fit.Node]) -> extender_state.Extender:
     """Return an extender that knows quotas only, and nodes by what they offer."""
-    extender = extender_state.of_quotas(cluster.arguments)
+    extender = extender_state.of_quotas(cluster.arguments, cluster.home)
     for node in nodes:
         record = extender.records.node(_node(node))
         extender.state.apply(deltas.NodeDelta(node.name, None, record))

@@ -57,6 +57,7 @@ def renamed(snapshot: formats.Snapshot) -> formats.Snapshot:
 
 def _object(resource: str, one: Raw, given: substitutes.Names) -> Raw:
     if resource == resources.CONFIG_MAPS.review_name():
+        one["metadata"] = _home(one["metadata"], given)
         return one
     kind = _KIND_OF.get(resource, "object")
     one["metadata"] = _metadata(kind, one["metadata"], given)
@@ -79,6 +80,13 @@ def _object(resource: str, one: Raw, given: substitutes.Names) -> Raw:
         one["spec"] = _reservation_spec(one.get("spec") or {}, given)
         one["status"] = _reservation_status(one.get("status") or {}, given)
     return one
+
+
+def _home(metadata: Mapping[str, Any], given: substitutes.Names) -> Raw:
+    """Replace the namespace of a ConfigMap, which tells which pods are those of Koord."""
+    if "namespace" not in metadata:
+        return dict(metadata)
+    return {**metadata, "namespace": given.of("namespace", metadata["namespace"])}
 
 
 def _metadata(kind: str, metadata: Mapping[str, Any], given: substitutes.Names) -> Raw:

@@ -135,10 +135,10 @@ class NodeRows(Protocol):
 
 
 class NodeFit(Protocol):
-    """Whether nodes take a pod by labels, taints, requests and affinity to pods (`nodeFit`)."""
+    """Whether nodes take a pod by labels, taints, requests and affinity to pods (`nodeFit`).
 
-    def fits(self, pod: podinfo.Pod, node: nodeinfo.Node) -> bool:
-        """Whether the pod may run there and its requests are free, cordoned nodes excluded."""
+    Cordoned nodes take none.
+    """
 
     def rows(self, among: Sequence[str]) -> NodeRows:
         """Return these nodes in this order, for questions about many pods."""

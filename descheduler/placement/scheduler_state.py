@@ -87,8 +87,11 @@ class SchedulerState:
         namespace: str,
         pods: Pods | None = None,
     ) -> None:
-        """Without `pods` a watch of them is added; `namespace` is that of the ConfigMaps."""
-        chosen = _extender(settings.extender_settings)
+        """Without `pods` a watch of them is added.
+
+        `namespace` is that of the ConfigMaps, in which the extender runs as well.
+        """
+        chosen = _extender(settings.extender_settings, namespace)
         # What plug-ins count is exported by the extender.
         unseen = metrics.Registry()
         self._clock = clock
@@ -170,10 +173,16 @@ class SchedulerState:
             await self._clock.sleep(0)
 
 
-def _extender(file: Path | None) -> ExtenderSettings:
-    """Read the settings of the extender; a SettingsError names what is wrong with the file."""
-    if file is None:
-        return ExtenderSettings()
-    return configuration.load(
-        ExtenderSettings, file=file, environ={}, prefix="KOORD_EXTENDER", flags=()
-    )
+def _extender(file: Path | None, namespace: str) -> ExtenderSettings:
+    """Return the settings of the extender; a SettingsError names what is wrong with the file.
+
+    Where the file names no namespace, the extender runs in that of the descheduler.
+    """
+    found = ExtenderSettings()
+    if file is not None:
+        found = configuration.load(
+            ExtenderSettings, file=file, environ={}, prefix="KOORD_EXTENDER", flags=()
+        )
+    if "namespace" in found.model_fields_set:
+        return found
+    return found.model_copy(update={"namespace": namespace})

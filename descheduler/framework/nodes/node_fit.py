@@ -39,19 +39,6 @@ class Table:
         self._takers: dict[_Signature, Flags] = {}
         self._affinity = pod_affinity.PodAffinity(seen, list(self._at))
 
-    def fits(self, pod: podinfo.Pod, node: nodeinfo.Node) -> bool:
-        """Whether the pod may run there and its requests are free, cordoned nodes excluded."""
-        return (
-            node.is_schedulable
-            and placement.eligible(pod.wanted, node.name, node.labels, node.taints)
-            and self._free.fits(node.name, pod.requests)
-            and self._is_near_others(pod, node.name)
-        )
-
-    def _is_near_others(self, pod: podinfo.Pod, node: str) -> bool:
-        allowed = self._affinity.fitting(pod)
-        return allowed is None or bool(allowed[self._at[node]])
-
     def rows(self, among: Sequence[str]) -> protocols.NodeRows:
         """Return these nodes in this order, for questions about many pods."""
         return _Rows(self, np.array([self._at.get(name, -1) for name in among], dtype=np.int64))

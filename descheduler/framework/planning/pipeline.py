@@ -20,7 +20,7 @@ from descheduler.framework.planning import (
     profiles,
     round_plan,
 )
-from descheduler.model import nodeinfo, picture, podinfo
+from descheduler.model import nodeinfo, picture
 
 TOO_FEW_NODES: Final = "fewer than two nodes are ready"
 
@@ -128,9 +128,6 @@ class _LazyFit:
     def __init__(self, seen: picture.Picture) -> None:
         self._seen = seen
         self._table: node_fit.Table | None = None
-
-    def fits(self, pod: podinfo.Pod, node: nodeinfo.Node) -> bool:
-        return self._made().fits(pod, node)
 
     def rows(self, among: Sequence[str]) -> protocols.NodeRows:
         return self._made().rows(among)

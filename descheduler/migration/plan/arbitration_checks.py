@@ -73,6 +73,7 @@ class ArbitrationChecks:
         self._of = arguments.mapped(lambda one: _OfProfile(one, seen))
         self._along = _Along(open_jobs.OpenJobs(seen, ()))
         self._safe = safeguards.Safeguards(seen, self._along)
+        self._gangs = safeguards.Gangs(seen)
 
     def permanent_refusal(self, profile: str, pod: podinfo.Pod) -> str:
         """Return why a pod may not move at all, empty where it may."""
@@ -96,9 +97,13 @@ class ArbitrationChecks:
         return self._of.of(profile).limits_with(migrating).refusal(pod) or self._safe.refusal(pod)
 
     def _is_shown(self, profile: str, pod: podinfo.Pod) -> bool:
-        """Whether the plug-ins of a profile see the node of a pod.
+        """Whether the plug-ins of a profile see the node of a pod, or of a pod of its gang.
 
-        People may name any profile on their jobs, and get no more by that than it may do itself.
+        People may name any profile on their jobs, and get no more by that than it may do itself. A
+        round moves a gang as a whole, wherever its pods are.
         """
-        selector, node = self._nodes.of(profile), self._seen.nodes.get(pod.node)
-        return selector is None or node is None or selector.selects(node.labels)
+        selector, nodes = self._nodes.of(profile), self._seen.nodes
+        if selector is None or pod.node not in nodes or selector.selects(nodes[pod.node].labels):
+            return True
+        there = {one.node for one in self._gangs.members(pod.gang)} & nodes.keys()
+        return any(selector.selects(nodes[name].labels) for name in there)

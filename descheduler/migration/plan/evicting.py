@@ -105,18 +105,20 @@ def accepted(given: facts.Facts, now: float) -> steps.Plan:
 def refused(given: facts.Facts, why: str, now: float) -> steps.Plan:
     """Plan what is said of a pod whose eviction was refused for now.
 
-    Its place is closed again, so that no other pod of the workload takes it meanwhile.
+    Its place is closed again, so that no other pod of the workload takes it meanwhile. Where other
+    pods of its group leave, their successors use such places.
     """
     change = conditions.Change(conditions.EVICTION, False, conditions.FAILED_EVICT, why)
     plan = _write(given, change, now)
     told = steps.Tell(conditions.FAILED_EVICT, why, warning=True)
-    return steps.Plan(plan.message, (*_closed(given), *plan.steps, told), _FIRST_PAUSE)
+    places = () if given.group else closed(given)
+    return steps.Plan(plan.message, (*places, *plan.steps, told), _FIRST_PAUSE)
 
 
-def _closed(given: facts.Facts) -> tuple[steps.PatchReservation, ...]:
-    """Return what closes the Reservation that was opened for the pod; nothing of a group."""
+def closed(given: facts.Facts) -> tuple[steps.PatchReservation, ...]:
+    """Return what closes the Reservation that was opened for the pod."""
     held = given.reservation
-    if held is None or given.group or _is_closed(given) or not facts.owns(given.job, held):
+    if held is None or _is_closed(given) or not facts.owns(given.job, held):
         return ()
     return (_patch(held, is_closed=True),)
 

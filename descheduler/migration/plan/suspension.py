@@ -8,7 +8,7 @@ from typing import Final
 
 from api.koordinator import scheduling
 from api.wire import durations
-from descheduler.migration.plan import conditions, facts, reservation_template, steps
+from descheduler.migration.plan import conditions, evicting, facts, reservation_template, steps
 
 _LOOK_AGAIN_SECONDS: Final = 30.0
 _ENDED: Final = (scheduling.SUCCEEDED, scheduling.FAILED)
@@ -41,16 +41,22 @@ def _is_on_its_way(given: facts.Facts) -> bool:
 def _kept(given: facts.Facts) -> tuple[steps.PatchReservation, ...]:
     """Return what keeps the place of a job for as long as it stands still.
 
-    Its Reservation would expire by the ttl of the job otherwise. It still goes with the job.
+    Its Reservation would expire by the ttl of the job otherwise. It still goes with the job. One
+    that was opened because the pod was about to leave is closed until the eviction is tried again,
+    or another pod of the workload would take it meanwhile. For a pending pod it stays open.
     """
     held = given.reservation
     if held is None or not facts.owns(given.job, held):
         return ()
     spec, status = held.raw.spec, held.raw.status
     is_over = status.phase in _ENDED or held.raw.metadata.deletion_timestamp is not None
-    if is_over or not spec.ttl or not reservation_template.follows_ttl(given.job):
+    if is_over:
         return ()
-    return (steps.PatchReservation(held.name, held.uid, {"spec": {"ttl": durations.text(0)}}),)
+    closed = evicting.closed(given) if facts.has_begun(given.job) else ()
+    if not spec.ttl or not reservation_template.follows_ttl(given.job):
+        return closed
+    lasts = {"spec": {"ttl": durations.text(0)}}
+    return (*closed, steps.PatchReservation(held.name, held.uid, lasts))
 
 
 def _told(given: facts.Facts, change: conditions.Change, now: float) -> steps.PatchStatus:

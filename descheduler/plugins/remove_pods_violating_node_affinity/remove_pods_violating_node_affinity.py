@@ -1,5 +1,6 @@
 """Move pods whose node does not have the labels, or not as many of them, that another one has."""
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
@@ -66,6 +67,7 @@ def _required(
 def _preferred(
     view: protocols.View, preferring: Iterable[tuple[nodeinfo.Node, podinfo.Pod]]
 ) -> Iterator[protocols.Suggestion]:
+    rows = view.fit.rows([node.name for node in view.nodes])
     weights: dict[str, Mapping[str, int]] = {}
     most_of: dict[str, int] = {}
     for node, pod in preferring:
@@ -76,11 +78,8 @@ def _preferred(
         there = weights[key].get(node.name, 0)
         if there == most_of[key]:
             continue
-        better = tuple(
-            one.name
-            for one in view.nodes
-            if weights[key][one.name] > there and view.fit.fits(pod, one)
-        )
+        takers = itertools.compress(view.nodes, rows.fitting(pod).tolist())
+        better = tuple(one.name for one in takers if weights[key][one.name] > there)
         if better:
             most = max(weights[key][name] for name in better)
             reason = f"node {node.name} satisfies preferences of weight {there}, others {most}"

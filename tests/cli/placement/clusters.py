@@ -25,14 +25,14 @@ def low(name="low", cpu="4", node="n1", priority=10, **more):
     return builders.a_pod(name, cpu=cpu, memory="1Gi", node=node, priority=priority, **more)
 
 
-def snapshot(*objects, settings=SETTINGS, without=()):
-    """The snapshot of these objects, with every resource but some."""
+def snapshot(*objects, settings=SETTINGS, without=(), home=names.NAMESPACE):
+    """The snapshot of these objects, with every resource but some; `home`: where Koord runs."""
     held = {resource: [] for resource in projection.RESOURCES if resource not in without}
     held[resources.CONFIG_MAPS] = []
     if settings:
         held[resources.CONFIG_MAPS].append(
             {
-                "metadata": {"name": projection.EXTENDER_SETTINGS},
+                "metadata": {"name": projection.EXTENDER_SETTINGS, "namespace": home},
                 "data": {"settings.yaml": settings},
             }
         )

@@ -61,6 +61,21 @@ def test_a_pod_of_a_file_requests_what_it_limits():
     assert [one.node for one in found.places] == ["n2"]
 
 
+@pytest.mark.parametrize("renamed", [False, True], ids=["as it is", "renamed"])
+@pytest.mark.parametrize("home", [names.NAMESPACE, "acme"])
+def test_no_quota_holds_pods_of_the_namespace_in_which_koord_runs(home, renamed):
+    team = [of_team(low("used", namespace="acme")), a_node(), a_team()]
+    pod = of_team(wanted(namespace="acme"))
+    snapshot = asked_pod.added(clusters.snapshot(*team, home=home), pod, "acme").snapshot
+    if renamed:
+        snapshot = renaming.renamed(snapshot)
+    (waits,) = [one for one in snapshot.objects["pods"] if "nodeName" not in one["spec"]]
+    asked = asked_pod.Asked(snapshot, waits["metadata"]["uid"])
+    found = preview.preview(asked)
+    is_home = home == "acme"
+    assert (found.fits, found.leaving is None) == (int(is_home), is_home)
+
+
 CASES = [
     pytest.param(
         [a_node(cpu="4"), low()], wanted(), ("kube-scheduler", "n1", "lacks 4 cores"),

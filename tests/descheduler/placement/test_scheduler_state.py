@@ -78,7 +78,7 @@ class Plane:
         await self.admin.create(resources.CONFIG_MAPS, body, names.NAMESPACE)
 
     @contextlib.asynccontextmanager
-    async def state(self, pods=None, **chosen):
+    async def state(self, pods=None, namespace=names.NAMESPACE, **chosen):
         """The state of a descheduler, complete."""
         async with (
             client.Client(self.access, clock=self.clock, user_agent="descheduler") as api,
@@ -91,7 +91,7 @@ class Plane:
                 given = scheduler_state.Pods(shared, members.synced)
                 pods.append(shared)
             found = scheduler_state.SchedulerState(
-                PlacementSettings(**chosen), api, self.clock, names.NAMESPACE, given
+                PlacementSettings(**chosen), api, self.clock, namespace, given
             )
             if given is not None:
                 members.start(supervisor)
@@ -195,8 +195,35 @@ async def test_plug_ins_follow_the_settings_of_the_extender_and_the_config_map(p
         )
 
 
+@pytest.mark.parametrize(
+    ("home", "written", "finds"),
+    [
+        (names.NAMESPACE, None, False),
+        ("default", None, True),
+        ("default", "preemption: {mode: observe}\n", True),
+        ("default", "namespace: elsewhere\n", False),
+    ],
+    ids=["another namespace", "its own", "its own, with settings", "the settings name another one"],
+)
+async def test_quota_holds_no_pod_of_the_namespace_in_which_koord_runs(
+    plane, tmp_path, home, written, finds
+):
+    chosen = {}
+    if written is not None:
+        chosen["extender_settings"] = tmp_path / "settings.yaml"
+        chosen["extender_settings"].write_text(written)
+    for name in ("n0", "n1"):
+        await plane.node(name)
+    used_up = {"metadata": {"name": "team"}, "spec": {"min": {"cpu": "1"}, "max": {"cpu": "1"}}}
+    await plane.admin.create(resources.ELASTIC_QUOTAS, used_up, "default")
+    pod = seen(await plane.pod("a", "n0", labels={names.LABEL_QUOTA_NAME: "team"}))
+    async with plane.state(namespace=home, **chosen) as state:
+        found = targets(plane, await state.forked()).target(pod, None, ())
+    assert isinstance(found, protocols.Target if finds else protocols.NoTarget)
+
+
 def test_a_fault_in_the_settings_of_the_extender_is_named(tmp_path):
     file = tmp_path / "settings.yaml"
     file.write_text("plugins: {enable: [BatchFit]}\n")
     with pytest.raises(configuration.SettingsError, match=r"plugins\.enable"):
-        scheduler_state._extender(file)
+        scheduler_state._extender(file, names.NAMESPACE)

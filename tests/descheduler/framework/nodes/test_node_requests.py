@@ -73,7 +73,7 @@ def test_amounts_that_no_node_has_leave_the_others_as_they_are():
     assert node_requests.requested(seen)["b"]["cpu"] == 3000
     table = node_fit.Table(seen)
     one = builders.pod("new", cpu="1")
-    assert [node.name for node in nodes if table.fits(one, node)] == ["b"]
+    assert table.rows(["a", "b"]).fitting(one).tolist() == [False, True]
 
 
 def test_resources_that_no_pod_requests_take_no_room_where_a_node_offers_thousands() -> None:

@@ -111,8 +111,9 @@ def test_moves_count_as_if_the_pods_had_been_there(placed, moves):
     fresh, table = node_room.Room(driving.view(now)), node_fit.Table(now)
     assert np.array_equal(room.amounts(("cpu", "pods"))[0], fresh.amounts(("cpu", "pods"))[0])
     newcomer = builders.pod("new", cpu="3")
-    expected = [node.name for node in nodes if table.fits(newcomer, node)]
-    assert list(room.listed(room.takers(newcomer))) == expected
+    takers = table.rows([node.name for node in nodes]).fitting(newcomer)
+    expected = tuple(node.name for node, fits in zip(nodes, takers, strict=True) if fits)
+    assert room.listed(room.takers(newcomer)) == expected
 
 
 def task(room, pods, **fields):

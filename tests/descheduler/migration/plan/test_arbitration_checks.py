@@ -90,6 +90,22 @@ def test_naming_a_profile_does_not_move_pods_of_nodes_that_it_is_not_shown():
     assert decided(unnamed, pods, even={}, shown=shown).passed == ("j",)
 
 
+@pytest.mark.parametrize(
+    ("nodes", "passed"),
+    [(("node-0", "node-1"), True), (("node-1", "node-2"), False)],
+    ids=["one on its nodes", "none on its nodes"],
+)
+def test_a_profile_moves_whole_gangs_that_have_a_pod_on_its_nodes(nodes, passed):
+    members, gangs = gang(2, nodes)
+    shown = {"kubernetes.io/hostname": "node-0"}
+    jobs = [builders.job(f"j{i}", f"w-{i}", annotations=TOGETHER | PROFILE) for i in range(2)]
+    args = {"skip_check_expected_replicas": True}
+    found = decided(jobs, members, gangs=gangs, even=args, shown=shown)
+    assert found.passed == (("j0", "j1") if passed else ())
+    refused = {"j0": arbitration_checks.OTHER_NODE, "j1": arbitration_checks.OTHER_NODE}
+    assert found.failed == ({} if passed else refused)
+
+
 def test_a_workload_that_has_too_few_replicas_is_never_moved():
     pods = replicas(1)
     found = decided([builders.job("j", "web-0")], pods)
@@ -145,9 +161,9 @@ def test_a_pod_waits_while_its_replacement_would_stand_in_line_for_quota(labels,
     assert found.waiting == ({"j": safeguards.QUOTA_LINE} if waits else {})
 
 
-def gang(count):
+def gang(count, nodes=("node-0", "node-1")):
     members = [
-        builders.pod(f"w-{i}", f"node-{i}", controller="ReplicaSet/w", gang="default/w")
+        builders.pod(f"w-{i}", nodes[i], controller="ReplicaSet/w", gang="default/w")
         for i in range(count)
     ]
     return members, {"default/w": objects.Gang("default/w", count)}

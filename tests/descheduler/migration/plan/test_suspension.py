@@ -14,6 +14,7 @@ from tests.descheduler.migration.plan.given import (
     POD,
     REF,
     RULES,
+    SCHEDULED,
     condition,
     given,
     job,
@@ -98,26 +99,54 @@ def options(**spec):
     }
 
 
+LASTS = {"spec": {"ttl": "0s"}}
+CLOSES = {"spec": {"unschedulable": True}}
 KEPT = {
-    "made for it": (reserving(SUSPENDED), reservation(), True),
-    "suspended just now": (reserving(), reservation(), True),
-    "lasts already": (reserving(SUSPENDED), reservation(ttl="0s"), False),
-    "of a person": (reserving(SUSPENDED), reservation(job_uid="another"), False),
-    "with a ttl of its own": (job(SUSPENDED, spec=options(ttl="1h")), reservation(), False),
+    "made for it": (reserving(SUSPENDED), reservation(), [LASTS]),
+    "suspended just now": (reserving(), reservation(), [LASTS]),
+    "open for a pod that was about to leave": (
+        reserving(SUSPENDED, BEGUN),
+        reservation(),
+        [CLOSES, LASTS],
+    ),
+    "opened before the switch": (reserving(BEGUN), reservation(), [CLOSES, LASTS]),
+    "closed before the pod leaves": (
+        reserving(SUSPENDED, BEGUN),
+        reservation(closed=True),
+        [LASTS],
+    ),
+    "open and lasts": (reserving(SUSPENDED, REFUSED), reservation(ttl="0s"), [CLOSES]),
+    "open with a ttl of its own": (
+        job(SUSPENDED, BEGUN, spec=options(ttl="1h")),
+        reservation(),
+        [CLOSES],
+    ),
+    "lasts already": (reserving(SUSPENDED), reservation(ttl="0s"), []),
+    "of a person": (reserving(SUSPENDED, BEGUN), reservation(job_uid="another"), []),
+    "with a ttl of its own": (job(SUSPENDED, spec=options(ttl="1h")), reservation(), []),
     "that expires": (
         job(SUSPENDED, spec=options(expires="2030-01-01T00:00:00Z")),
         reservation(),
-        False,
+        [],
     ),
-    "has ended": (reserving(SUSPENDED), reservation("Failed"), False),
-    "is being deleted": (reserving(SUSPENDED), reservation(deleting=True), False),
+    "has ended": (reserving(SUSPENDED, BEGUN), reservation("Failed"), []),
+    "is being deleted": (reserving(SUSPENDED, BEGUN), reservation(deleting=True), []),
 }
 
 
-@pytest.mark.parametrize(("one", "held", "is_kept"), KEPT.values(), ids=KEPT)
-def test_the_place_of_a_suspended_job_does_not_expire(one, held, is_kept):
-    plan = planned(given(one, held=held, **OFF))
+@pytest.mark.parametrize("group", [(), (member(BEGUN), member())], ids=["alone", "in a group"])
+@pytest.mark.parametrize(("one", "held", "bodies"), KEPT.values(), ids=KEPT)
+def test_the_place_of_a_suspended_job_neither_expires_nor_goes_to_another_pod(
+    one, held, bodies, group
+):
+    plan = planned(given(one, held=held, group=group, **OFF))
     found = [step for step in plan.steps if isinstance(step, steps.PatchReservation)]
-    patch = steps.PatchReservation("uid-job", "r-1", {"spec": {"ttl": "0s"}})
-    assert found == ([patch] if is_kept else [])
+    assert found == [steps.PatchReservation("uid-job", "r-1", body) for body in bodies]
     assert plan.again_in == 30
+
+
+def test_a_place_that_was_closed_meanwhile_opens_again_once_the_job_is_resumed():
+    one = reserving(RESUMED, CREATED, SCHEDULED, BEGUN)
+    (trial,) = planned(given(one, held=reservation(closed=True, ttl="0s"))).steps
+    assert isinstance(trial, steps.Evict)
+    assert trial.is_trial

@@ -10,6 +10,7 @@ from descheduler.model import nodeinfo, podinfo
 from descheduler.plugins.remove_pods_violating_node_affinity import (
     remove_pods_violating_node_affinity as plugin_module,
 )
+from tests import processor_time
 from tests.descheduler import builders
 from tests.descheduler.plugins import driving
 
@@ -102,6 +103,25 @@ def test_preferred_affinity_moves_to_better_nodes_only(
     pod = builders.pod("p", on, preferred_nodes=(SSD_RATHER, ZONE_RATHER))
     listed = found((PREFERRED,), nodes, pod)
     assert [set(one.targets or ()) for one in listed] == ([] if expected is None else [expected])
+
+
+def test_pods_that_prefer_thousands_of_nodes_are_compared_with_all_of_them_at_once() -> None:
+    nodes = [HDD, *(node(f"ssd-{at}", disk="ssd") for at in range(3000))]
+    noisy = [
+        builders.pod(f"noisy-{at}", f"ssd-{at}", labels={"of": str(at % 16)}) for at in range(2000)
+    ]
+    apart = [
+        {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"of": str(at)}}}
+        for at in range(16)
+    ]
+    affinity = {"podAntiAffinity": {REQUIRED: apart}}
+    rather = {"affinity": affinity, "preferred_nodes": (SSD_RATHER,)}
+    pods = [builders.pod(f"p{at}", "hdd", cpu="0", **rather) for at in range(10)]
+    view = driving.view(builders.picture_of(nodes, [*pods, *noisy]))
+    with processor_time.below(0.5):
+        listed = driving.drive(plugin(PREFERRED).deschedule(view, protocols.NO_MEMORY))
+    expected = {f"ssd-{at}" for at in range(2000, 3000)}
+    assert [set(one.targets or ()) == expected for one in listed] == [True] * 10
 
 
 @pytest.mark.parametrize(
