@@ -20,6 +20,8 @@ class Offer:
     node: str
     published: Mapping[str, int]
     lent: Mapping[str, int]
+    capacity: Mapping[str, int]
+    """What the machine has in all, more than which it never lends; what is not in it is unknown."""
 
     def left(self, native: str) -> int:
         """Return what is left of a resource."""
@@ -29,6 +31,10 @@ class Offer:
         """Return how much is missing for a pod, by native name."""
         missing = {name: amount - self.left(name) for name, amount in asked.items()}
         return {name: amount for name, amount in missing.items() if amount > 0}
+
+    def is_too_small(self, name: str, amount: int) -> bool:
+        """Whether the machine could not even lend this much if it did nothing else."""
+        return amount > self.capacity.get(name, amount)
 
     def shortage(self, asked: Mapping[str, int]) -> float:
         """Return the largest share of what is asked that is missing."""
@@ -60,6 +66,11 @@ def offers(
             node.metadata.name,
             {native: resources.node_allocatable(node).get(batch, 0) for native, batch in _LENT},
             lent.get(node.metadata.name, {}),
+            {
+                native: amount
+                for native, amount in resources.amounts(node.status.capacity).items()
+                if native in _BATCH
+            },
         )
         for node in nodes
     ]
@@ -90,11 +101,36 @@ def outlook(wanted: Mapping[str, int], offered: Sequence[Offer]) -> Outlook:
         sentences.append(f"{len(none)} of them lend nothing at all: {_some(none)}.")
     lending = [offer for offer in short if offer.node not in none]
     if not lending:
-        helps = ("a node that lends: see `koord explain node` for one of them",) if none else ()
-        return Outlook(tuple(sentences), helps, none[0] if none else "")
+        one = ("a node that lends: see `koord explain node` for one of them",) if none else ()
+        return Outlook(tuple(sentences), one, none[0] if none else "")
     best = min(lending, key=lambda offer: (offer.shortage(wanted), offer.node))
-    sentences.extend(_nearest(best, wanted))
-    return Outlook(tuple(sentences), tuple(_helps(best, wanted)), best.node)
+    sentences.extend([*_too_small(offered, wanted), *_nearest(best, wanted)])
+    helps = (*_larger(offered, wanted), *_helps(best, wanted))
+    return Outlook(tuple(sentences), helps, best.node)
+
+
+def _nowhere(offered: Sequence[Offer], wanted: Mapping[str, int]) -> dict[str, int]:
+    """Return what no machine has as much of, by native name."""
+    return {
+        name: amount
+        for name, amount in wanted.items()
+        if all(offer.is_too_small(name, amount) for offer in offered)
+    }
+
+
+def _too_small(offered: Sequence[Offer], wanted: Mapping[str, int]) -> Iterator[str]:
+    for name, amount in _nowhere(offered, wanted).items():
+        most = max(offer.capacity[name] for offer in offered)
+        yield (
+            f"No node has {wording.named(name, amount)} at all: "
+            f"the largest has {wording.amount(name, most)}."
+        )
+
+
+def _larger(offered: Sequence[Offer], wanted: Mapping[str, int]) -> Iterator[str]:
+    missing = [wording.named(name, amount) for name, amount in _nowhere(offered, wanted).items()]
+    if missing:
+        yield f"a node with more than {' and '.join(missing)}"
 
 
 def _nearest(best: Offer, wanted: Mapping[str, int]) -> Iterator[str]:
@@ -110,9 +146,12 @@ def _nearest(best: Offer, wanted: Mapping[str, int]) -> Iterator[str]:
 def _helps(best: Offer, wanted: Mapping[str, int]) -> Iterator[str]:
     lacking = best.lacks(wanted)
     missing = " and ".join(_show(name, amount) for name, amount in lacking.items())
-    if any(best.lent.get(name) for name in lacking):
+    if all(best.lent.get(name, 0) >= amount for name, amount in lacking.items()):
         yield f"{missing} given back by batch pods of {best.node}"
-    yield f"less use or fewer requests by services on {best.node}, so that it lends {missing} more"
+    most = {name: best.published.get(name, 0) + amount for name, amount in lacking.items()}
+    if not any(best.is_too_small(name, amount) for name, amount in most.items()):
+        less = f"less use or fewer requests by services on {best.node}"
+        yield f"{less}, so that it lends {missing} more"
     if all(best.left(name) > 0 for name in lacking):
         fits = " and ".join(_show(name, best.left(name)) for name in lacking)
         yield f"a pod that asks for {fits} or less"

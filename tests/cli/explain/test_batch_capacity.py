@@ -15,9 +15,12 @@ LABELS = {names.LABEL_QOS: "BE", names.LABEL_PRIORITY_CLASS: "koord-batch"}
 ASKED = {"cpu": 10_000, "memory": 20 * GI}
 
 
-def offer(name, cpu=0, memory=0, lent_cpu=0, lent_memory=0):
+CAPACITY = {"cpu": 64_000, "memory": 256 * GI}
+
+
+def offer(name, cpu=0, memory=0, lent_cpu=0, lent_memory=0, capacity=CAPACITY):
     lent = {"cpu": lent_cpu, "memory": lent_memory}
-    return batch_capacity.Offer(name, {"cpu": cpu, "memory": memory}, lent)
+    return batch_capacity.Offer(name, {"cpu": cpu, "memory": memory}, lent, capacity)
 
 
 def test_what_is_asked_and_held_comes_from_pods():
@@ -30,7 +33,8 @@ def test_what_is_asked_and_held_comes_from_pods():
     assert batch_capacity.held(placed) == ("a", ASKED)
     online = msgspec.convert(builders.a_pod(node="a"), core.Pod)
     assert batch_capacity.held(online) is None
-    node = msgspec.convert(builders.a_node("a", extra={names.BATCH_CPU: "16k"}), core.Node)
+    raw = builders.a_node("a", cpu="64", memory="256Gi", extra={names.BATCH_CPU: "16k"})
+    node = msgspec.convert(raw, core.Node)
     (found,) = batch_capacity.offers([node], [("a", ASKED), ("a", {"cpu": 2000})])
     assert found == offer("a", 16_000, 0, 12_000, 20 * GI)
 
@@ -63,7 +67,7 @@ def test_what_is_asked_and_held_comes_from_pods():
             id="cpu is short",
         ),
         pytest.param(
-            [offer("b", 12_000, 16 * GI, 12_000, 16 * GI)],
+            [offer("b", 12_000, 32 * GI, 12_000, 32 * GI)],
             [
                 "None of 1 nodes has that left to lend.",
                 (
@@ -71,7 +75,7 @@ def test_what_is_asked_and_held_comes_from_pods():
                     "10 are missing."
                 ),
                 (
-                    "The nearest miss is b: it lends 16.0 GiB of batch memory, 16.0 GiB are taken, "
+                    "The nearest miss is b: it lends 32.0 GiB of batch memory, 32.0 GiB are taken, "
                     "0 are left, 20.0 GiB are missing."
                 ),
             ],
@@ -91,6 +95,67 @@ def test_what_is_asked_and_held_comes_from_pods():
             ["a node that lends: see `koord explain node` for one of them"],
             "c",
             id="nobody lends",
+        ),
+        pytest.param(
+            [offer("a", 8000, 32 * GI, 3000)],
+            [
+                "None of 1 nodes has that left to lend.",
+                (
+                    "The nearest miss is a: it lends 8 batch cores, 3 are taken, 5 are left, "
+                    "5 are missing."
+                ),
+            ],
+            [
+                f"{LESS} on a, so that it lends 5 batch cores more",
+                "a pod that asks for 5 batch cores or less",
+            ],
+            "a",
+            id="batch pods hold less than is missing",
+        ),
+        pytest.param(
+            [offer("a", 8000, 32 * GI, 7000, capacity={"cpu": 16_000})],
+            [
+                "None of 1 nodes has that left to lend.",
+                (
+                    "The nearest miss is a: it lends 8 batch cores, 7 are taken, 1 are left, "
+                    "9 are missing."
+                ),
+            ],
+            ["a pod that asks for 1 batch cores or less"],
+            "a",
+            id="the machine is too small for all",
+        ),
+        pytest.param(
+            [
+                offer("a", 6000, 32 * GI, 3000, capacity={"cpu": 8000}),
+                offer("b", 2000, 32 * GI, capacity={"cpu": 9500}),
+                offer("c", capacity={"cpu": 4000}),
+            ],
+            [
+                "None of 3 nodes has that left to lend.",
+                "1 of them lend nothing at all: c.",
+                "No node has 10 cores at all: the largest has 9.5.",
+                (
+                    "The nearest miss is a: it lends 6 batch cores, 3 are taken, 3 are left, "
+                    "7 are missing."
+                ),
+            ],
+            ["a node with more than 10 cores", "a pod that asks for 3 batch cores or less"],
+            "a",
+            id="no machine is large enough",
+        ),
+        pytest.param(
+            [offer("a", 6000, 32 * GI, capacity={"cpu": 8000}), offer("b", 2000, 32 * GI)],
+            [
+                "None of 2 nodes has that left to lend.",
+                (
+                    "The nearest miss is a: it lends 6 batch cores, 0 are taken, 6 are left, "
+                    "4 are missing."
+                ),
+            ],
+            ["a pod that asks for 6 batch cores or less"],
+            "a",
+            id="another machine is large enough",
         ),
         pytest.param([], ["None of 0 nodes has that left to lend."], [], "", id="no node"),
     ],

@@ -97,7 +97,9 @@ def test_a_node_that_lends():
         "amplification": {"text": "", "why": "", "problem": "no basis"},
         "written": {"news": ["batch-cpu: the refresh is due"], "kept": "too small a change"},
     }
-    offer = batch_capacity.Offer("n1", {"cpu": 14_400, "memory": GI}, {"cpu": 16_000, "memory": 0})
+    offer = batch_capacity.Offer(
+        "n1", {"cpu": 14_400, "memory": GI}, {"cpu": 16_000, "memory": 0}, {}
+    )
     found = node_story.told(facts(lending=lending, offer=offer))
     said = text(found)
     assert found.verdict == "Node n1 lends 14.4 cores."
