@@ -107,7 +107,7 @@ class ExplanationController:
         """Return what may be due by namespace; those that had their turn last come last."""
         jobs: dict[str, list[_Job]] = {}
         for question in self._parts.questions.values():
-            if not question.schedulable:
+            if question.place is None or question.place != self._place(question.pod):
                 jobs.setdefault(question.namespace, []).append(question)
         for waiter in self._parts.waiting:
             jobs.setdefault(unschedulable_pods.namespace_of(waiter.request.key), []).append(waiter)
@@ -151,8 +151,8 @@ class ExplanationController:
             if (question.message, question.said) == (refusal.message, refusal.reason):
                 return None
             return "declined", explanation_status.declined(now), refusal
-        pod = self._parts.pods.get(question.pod)
-        if pod is not None and pod.node:
+        pod, place = self._parts.pods.get(question.pod), self._place(question.pod)
+        if pod is not None and place is not None:
             status = explanation_status.placed(pod.key, pod.uid, pod.node, now)
             return "placed", status, explanation_status.located(pod.node)
         if question.made_here or not self._parts.pods.synced:
@@ -163,8 +163,18 @@ class ExplanationController:
             answer = explanation_status.unjudged(question.pod)
         else:
             return None
-        waits = self._parts.waiting.get(question.pod) is not None
-        return None if waits or question.said == answer.reason else ("unknown", {}, answer)
+        if self._parts.waiting.get(question.pod) is not None:
+            return None
+        if question.place is not None:
+            return "unknown", explanation_status.displaced(now), answer
+        return None if question.said == answer.reason else ("unknown", {}, answer)
+
+    def _place(self, pod: str) -> explanation_status.Place | None:
+        """Return where a pod is by now; None while it has no node."""
+        found = self._parts.pods.get(pod)
+        if found is None or not found.node:
+            return None
+        return explanation_status.Place(found.uid, found.node)
 
     def _due(
         self, waiter: unschedulable_pods.UnschedulablePod, now: float

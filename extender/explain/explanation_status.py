@@ -18,6 +18,14 @@ MAKER = "koord-extender"
 """Marks the objects that were made here, which also end with their pod."""
 
 
+class Place(msgspec.Struct, frozen=True, gc=False):
+    """Where a pod was said to be."""
+
+    uid: str
+    """That of the pod."""
+    node: str
+
+
 class Question(msgspec.Struct, frozen=True, gc=False):
     """The fields of one ScheduleExplanation on which its status depends."""
 
@@ -26,7 +34,8 @@ class Question(msgspec.Struct, frozen=True, gc=False):
     pod: str
     """namespace/name of what is asked about."""
     made_here: bool
-    schedulable: bool
+    place: Place | None = None
+    """What it was answered of a pod that has one."""
     message: str = ""
     """What it was answered."""
     uid: str = ""
@@ -84,12 +93,19 @@ def question(raw: Mapping[str, Any]) -> Question | None:
         key=f"{metadata.get('namespace', '')}/{metadata.get('name', '')}",
         pod=read.spec.question_object_key,
         made_here=(metadata.get("labels") or {}).get(names.LABEL_CREATED_BY) == MAKER,
-        schedulable=read.status.schedulable,
+        place=_place(read.status) if read.status.schedulable else None,
         message=read.status.failed_message,
         uid=str(metadata.get("uid", "")),
         generation=metadata.get("generation"),
         conditions=_flat(said),
     )
+
+
+def _place(status: explanation.Status) -> Place:
+    """Read what `placed` writes; what is written otherwise is the place of no pod."""
+    attempts = [one.schedule_explanation for one in status.detailed_explanation]
+    places = [place for one in attempts if one for place in one.feasible_scheduling_result]
+    return Place(places[0].uid, places[0].node_name) if places else Place("", "")
 
 
 def _flat(conditions: Any) -> Any:
@@ -155,6 +171,11 @@ def placed(pod: str, uid: str, node: str, now: float) -> dict[str, Any]:
         failedMessage="",
         detailedExplanation=[{**domain, "scheduleExplanation": attempt}],
     )
+
+
+def displaced(now: float) -> dict[str, Any]:
+    """Return the status of a pod that was placed and is not any more."""
+    return _status(now, schedulable=False, failedMessage="", detailedExplanation=[])
 
 
 def declined(now: float) -> dict[str, Any]:

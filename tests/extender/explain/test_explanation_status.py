@@ -57,10 +57,23 @@ def test_questions_are_known_by_what_they_ask(labels, made_here):
     assert raw["spec"]["ttl"] == "1h0m0s"
     raw["metadata"]["labels"] = labels
     found = explanation_status.question(raw)
-    assert (found.key, found.pod, found.made_here, found.schedulable) == (
-        "d/p", "d/p", made_here, False,
-    )  # fmt: skip
+    assert (found.key, found.pod, found.made_here) == ("d/p", "d/p", made_here)
+    assert found.place is None
     assert (found.namespace, found.name) == ("d", "p")
+
+
+@pytest.mark.parametrize(
+    ("status", "place"),
+    [
+        (explanation_status.placed("d/p", "u", "n7", 0.0), ("u", "n7")),
+        ({"status": {"schedulable": True, "detailedExplanation": [{}]}}, ("", "")),
+        (explanation_status.displaced(0.0), None),
+    ],
+    ids=["as it is written here", "written by others", "without a place"],
+)
+def test_the_place_that_was_told_is_read_again(status, place):
+    found = explanation_status.question(explanation_status.asked("d/p", 60.0) | status)
+    assert found.place == (place and explanation_status.Place(*place))
 
 
 def test_what_cannot_be_read_asks_nothing():
