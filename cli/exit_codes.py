@@ -38,7 +38,7 @@ COMMANDS: Final[Mapping[str, Codes]] = {
     },
     "drain": READS
     | {
-        entry.OK: "the node is empty, or would be; with --abort: the jobs have ended",
+        entry.OK: "the node is empty, or would be; with --abort: what could end has",
         entry.FAILED: "some pods stay on the node, the answer was no, or it was interrupted",
     },
     "explain": READS | {entry.FAILED: "the object does not exist, or something was not read"},

@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
 from api import names, resources
@@ -12,10 +12,11 @@ from api.koordinator import migration
 from api.wire import durations
 from cli import clusters
 from cli.output import answers, terminal
-from cli.rebalancing import drain_plan, drain_progress, live_cluster
+from cli.rebalancing import departures, drain_abort, drain_plan, drain_progress, live_cluster
 from descheduler.framework import protocols
-from descheduler.migration.plan import facts, jobs
-from descheduler.model import object_projection, objects
+from descheduler.migration import reads
+from descheduler.migration.plan import conditions, facts, jobs
+from descheduler.model import object_projection, objects, picture, podinfo
 from kube.client import client as clients
 from kube.client import errors
 from process.configuration import explained_error
@@ -27,7 +28,10 @@ _FRESH_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 1.0
 _ECHO_SECONDS: Final = 10.0
 """How long the watch may take to show the jobs that were created."""
-_ABORTED: Final = {"status": {"phase": "Aborted"}}
+_UNDECIDED_SECONDS: Final = 5.0
+"""How long an eviction that was announced may take to be accepted or refused."""
+_MOST: Final = 5
+"""Pods of which is said what holds them."""
 _NOTHING_DONE: Final = "nothing was done"
 
 
@@ -41,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Empty a node: cordon it, and let the descheduler move its pods, each to a place that is "
         "reserved before the pod is evicted, within the limits and disruption budgets that hold "
         "for every migration. Shows first which pod would go where, and which must stay and why. "
+        "Pods that terminate already are waited for. "
         "Can be interrupted and run again. Exit code: 0 the node is empty but for pods that belong "
         "to it; 1 some pods stay; 2 bad arguments."
     )
@@ -53,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--abort",
         action="store_true",
-        help="end the jobs of an earlier drain that have not begun to evict, and uncordon",
+        help="end the jobs of an earlier drain whose pods are not leaving yet, and uncordon",
     )
     parser.add_argument(
         "--evict-directly",
@@ -67,7 +72,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--no-wait", action="store_true", help="create the jobs and end")
     parser.add_argument(
-        "--ttl", default="15m", metavar="TIME", help="when a job gives up (default %(default)s)"
+        "--ttl",
+        default="15m",
+        metavar="TIME",
+        help="when a job gives up, and the wait for pods that were leaving already ends "
+        "(default %(default)s)",
     )
     parser.add_argument(
         "--timeout",
@@ -87,7 +96,7 @@ def _run(chosen: argparse.Namespace) -> int:
             raise
         terminal.warn(
             f"koord drain: the jobs go on. `koord drain {chosen.node}` follows them again, "
-            f"`koord drain {chosen.node} --abort` ends those that have not begun to evict."
+            f"`koord drain {chosen.node} --abort` ends those whose pods are not leaving yet."
         )
         return entry.FAILED
 
@@ -132,11 +141,18 @@ class Drain:
     ) -> None:
         self._chosen, self._kube, self._clock = chosen, kube, clock
         self._live, self._supervisor = live, supervisor
+        self._read = reads.Reads(kube)
         self._node: str = chosen.node
         self._unseen: set[str] = set()
         """The names of jobs that no watch has shown yet."""
         self._known: dict[str, objects.Job] = {}
         """The jobs of this drain, and those that moved a pod of the node before it."""
+        self._past: set[str] = set()
+        """The names of jobs of earlier drains that have failed."""
+        self._departing: set[str] = set()
+        """The uids of pods that were leaving already."""
+        self._told: set[str] = set()
+        """The uids of pods of which was said what holds them."""
 
     async def run(self, ttl: float) -> int:
         """Show, ask, cordon, create jobs, and follow them to their end."""
@@ -146,15 +162,18 @@ class Drain:
             answers.show(self._chosen.output, drain_progress.document(plan))
         else:
             terminal.lines(drain_progress.lines(plan))
-        moves, moving = plan.of(drain_plan.Fate.MOVES), plan.of(drain_plan.Fate.IS_MOVING)
-        if self._chosen.dry_run or not (moves or moving):
+        moves, leaving = plan.of(drain_plan.Fate.MOVES), plan.of(drain_plan.Fate.IS_LEAVING)
+        waits = leaving or plan.of(drain_plan.Fate.IS_MOVING)
+        if self._chosen.dry_run or not (moves or waits):
             return entry.OK if plan.empties else entry.FAILED
-        if moves and not await self._begun(plan, ttl):
+        node = self._live.picture().nodes.get(self._node)
+        is_open = node is not None and node.is_schedulable
+        if (moves or (leaving and is_open)) and not await self._begun(plan, ttl):
             return entry.FAILED
         if self._chosen.no_wait:
             return entry.OK if plan.empties else entry.FAILED
-        has_moved = await self._followed()
-        return entry.OK if has_moved and plan.empties else entry.FAILED
+        is_gone = await self._followed(ttl)
+        return entry.OK if is_gone and plan.empties else entry.FAILED
 
     async def _plan(self) -> drain_plan.Plan:
         seen = self._live.picture()
@@ -169,17 +188,22 @@ class Drain:
         options = drain_plan.Options(arguments, gangs=self._chosen.gangs)
         plan = drain_plan.plan(seen, self._node, fork.targets(seen), options)
         self._known = drain_progress.moving(plan, seen.jobs)
+        self._past = {job.name for job in seen.jobs.values() if _has_failed(job)}
+        self._departing = {line.pod.uid for line in plan.of(drain_plan.Fate.IS_LEAVING)}
         return plan
 
     async def _begun(self, plan: drain_plan.Plan, ttl: float) -> bool:
         """Cordon the node and create the jobs, if that is wanted."""
-        await self._check_descheduler()
-        if not self._chosen.yes and not await self._is_agreed():
+        moves = plan.of(drain_plan.Fate.MOVES)
+        if moves:
+            await self._check_descheduler()
+        what = "move these pods" if moves else "wait until its pods have left"
+        if not self._chosen.yes and not await self._is_agreed(what):
             return False
         await self._cordon(is_closed=True)
         terminal.say(f"node {self._node} is cordoned")
         now = self._clock.now()
-        for line in plan.of(drain_plan.Fate.MOVES):
+        for line in moves:
             body = self._job(line, now, ttl)
             name = body["metadata"]["name"]
             self._unseen.add(name)
@@ -197,7 +221,8 @@ class Drain:
             drain_plan.PLUGIN,
             f"drain of node {self._node}",
             protocols.Purpose.EMPTY,
-            group=line.group,
+            # Jobs of an earlier drain of the same gang may still be there.
+            group=f"{line.group}@{now:.0f}" if line.group else "",
             group_size=line.group_size,
         )
         defaults = facts.Defaults(mode, ttl, eviction_policy="")
@@ -221,11 +246,11 @@ class Drain:
         if not spec.get("holderIdentity") or self._clock.now() - renewed > _FRESH_SECONDS:
             raise DrainError(f"no descheduler leads in {namespace}: {remedy}")
 
-    async def _is_agreed(self) -> bool:
+    async def _is_agreed(self, what: str) -> bool:
         if not sys.stdin.isatty():
             terminal.say(f"{_NOTHING_DONE}: pass --yes, since there is no terminal to ask at")
             return False
-        terminal.ask(f"cordon node {self._node} and move these pods? [y/N]")
+        terminal.ask(f"cordon node {self._node} and {what}? [y/N]")
         agreed = (await asyncio.to_thread(sys.stdin.readline)).strip().lower() in ("y", "yes")
         if not agreed:
             terminal.say(_NOTHING_DONE)
@@ -235,48 +260,85 @@ class Drain:
         body = {"spec": {"unschedulable": True if is_closed else None}}
         await self._kube.patch(resources.NODES, self._node, body)
 
-    async def _followed(self) -> bool:
-        """Show how far the jobs are until all have ended; return whether every pod has moved."""
+    async def _followed(self, ttl: float) -> bool:
+        """Show how far the drain is until all has ended; return whether every pod has left."""
         said, latest = "", self._clock.monotonic() + _ECHO_SECONDS
+        begun = self._clock.now()
         while True:
-            jobs_now = self._live.picture().jobs
+            seen = self._live.picture()
+            jobs_now = {name: job for name, job in seen.jobs.items() if name not in self._past}
             self._unseen -= jobs_now.keys()
             if self._unseen and self._clock.monotonic() < latest:
                 # Until then those of an earlier drain would speak for them.
                 await self._clock.sleep(_LOOK_SECONDS)
                 continue
             self._known = drain_progress.followed(self._known, jobs_now, self._node)
-            found = drain_progress.progress(self._known)
+            found = drain_progress.progress(self._known, self._departing, seen.pods)
             line = drain_progress.bar(found)
-            if line != said and found.total:
+            if line != said and (found.jobs or found.departures):
                 terminal.say(line)
                 said = line
-            if not found.open:
+            now = self._clock.now()
+            if not (found.open or departures.are_awaited(found.leaving, begun, ttl, now)):
                 terminal.lines(drain_progress.failures(found))
-                return bool(found.total) and not found.failed
+                await self._tell_held(drain_progress.terminating(found, seen.pods), seen)
+                is_any = bool(found.jobs or found.departures)
+                return is_any and not found.failed and not found.leaving
+            await self._tell_held(departures.overdue(found.leaving, now), seen)
             if self._supervisor.failed.done():
                 self._supervisor.failed.result()
             await self._clock.sleep(_LOOK_SECONDS)
 
+    async def _tell_held(self, pods: Sequence[podinfo.Pod], seen: picture.Picture) -> None:
+        """Say of pods that terminate for too long what holds them, once of each."""
+        new = [pod for pod in pods if pod.uid not in self._told]
+        self._told |= {pod.uid for pod in new}
+        for pod in new[:_MOST]:
+            raw = await self._read.raw_pod(pod.namespace, pod.name)
+            if raw is not None:
+                node = seen.nodes.get(pod.node)
+                terminal.say(departures.held(pod, raw, node, self._clock.now()))
+        if len(new) > _MOST:
+            terminal.say(f"{len(new) - _MOST} more are still terminating")
+
     async def aborted(self) -> int:
-        """End the open jobs of an earlier drain, and uncordon the node."""
-        selector = f"{names.LABEL_DRAIN}={self._node}"
-        found = await self._kube.list(resources.POD_MIGRATION_JOBS, labels=selector)
-        count = 0
-        for raw in found.items:
-            job = migration.read_pod_migration_job(raw)
-            if job.status.phase not in {"", "Pending", "Running"} or _evicts(job):
-                continue
-            name = str(raw["metadata"]["name"])
-            await self._kube.patch(
-                resources.POD_MIGRATION_JOBS, name, _ABORTED, subresource="status"
-            )
-            count += 1
+        """End the open jobs of an earlier drain whose pods are not leaving, and uncordon."""
+        ended, until = 0, self._clock.monotonic() + _UNDECIDED_SECONDS
+        while True:
+            found = await self._judged()
+            open_jobs = [*found.ends, *found.undecided]
+            if not open_jobs:
+                break
+            is_late = self._clock.monotonic() >= until
+            count = sum([await self._ends(job) for job in (open_jobs if is_late else found.ends)])
+            ended += count
+            if count < len(open_jobs):
+                await self._clock.sleep(_LOOK_SECONDS)
         await self._cordon(is_closed=False)
-        terminal.say(f"{count} jobs are aborted, node {self._node} is uncordoned")
+        terminal.lines(drain_abort.lines(found.goes_on))
+        terminal.say(f"{ended} jobs are aborted, node {self._node} is uncordoned")
         return entry.OK
 
+    async def _judged(self) -> drain_abort.Judged:
+        selector = f"{names.LABEL_DRAIN}={self._node}"
+        listed = await self._kube.list(resources.POD_MIGRATION_JOBS, labels=selector)
+        found = [object_projection.job(raw) for raw in listed.items]
+        refs = {job.name: job.spec.pod_ref for job in found if drain_abort.needs_pod(job)}
+        pods = {name: await self._read.pod(ref.namespace, ref.name) for name, ref in refs.items()}
+        return drain_abort.judged(found, pods)
 
-def _evicts(job: migration.PodMigrationJob) -> bool:
-    """Whether the pod of a job is leaving already."""
-    return any(one.type == "Eviction" for one in job.status.conditions)
+    async def _ends(self, job: objects.Job) -> bool:
+        """Abort a job, unless it has changed since it was read."""
+        guard = {"uid": job.uid, "resourceVersion": job.version}
+        body = {"metadata": guard, "status": {"phase": conditions.ABORTED}}
+        try:
+            await self._kube.patch(
+                resources.POD_MIGRATION_JOBS, job.name, body, subresource="status"
+            )
+        except (errors.Conflict, errors.NotFound):
+            return False
+        return True
+
+
+def _has_failed(job: objects.Job) -> bool:
+    return not job.is_open and job.phase != conditions.SUCCEEDED

@@ -9,6 +9,7 @@ import enum
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from cli.rebalancing import departures
 from descheduler.configuration.arguments import migration
 from descheduler.framework import protocols
 from descheduler.framework.filtering import lasting_checks, open_jobs, pod_traits, safeguards
@@ -27,6 +28,8 @@ class Fate(enum.StrEnum):
     """It gets a PodMigrationJob."""
     IS_MOVING = "is moving"
     """It has one."""
+    IS_LEAVING = "is leaving already"
+    """It terminates, whatever made it; it is waited for."""
     NO_TARGET = "has no target"
     """No other node takes it as things are."""
     MUST_STAY = "must stay"
@@ -44,7 +47,7 @@ class Line:
     target: str = ""
     """The node that the scheduler would choose as things are."""
     reason: str = ""
-    """Why it does not move."""
+    """Why it does not move; of a pod that is leaving, how long it has left."""
     group: str = ""
     """Its gang, where that moves as a whole."""
     group_size: int = 0
@@ -137,6 +140,9 @@ class _Drain:
             return Line(pod, Fate.BELONGS)
         if not is_counted and self._jobs.holds(pod):
             return Line(pod, Fate.IS_MOVING)
+        if pod.leaves_at >= 0:
+            reason = departures.rest(pod, self._seen.now)
+            return Line(pod, Fate.IS_LEAVING, reason=reason)
         reason = self._lasting.refusal(pod) or self._safe.refusal(pod)
         if reason == safeguards.GANG:
             reason = GANG_ELSEWHERE

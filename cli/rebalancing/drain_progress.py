@@ -1,32 +1,42 @@
 """How far a drain is: which jobs are done, which one waits for what. Pure."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from api import names
 from cli.rebalancing import drain_plan
-from descheduler.model import objects
+from descheduler.migration.plan import conditions
+from descheduler.model import objects, podinfo
 
 _WIDTH: Final = 24
-_SUCCEEDED: Final = "Succeeded"
 _MOST: Final = 5
+_NO_PODS: Final[Mapping[str, podinfo.Pod]] = {}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Progress:
-    """The jobs of one drain, by what has become of them."""
+    """The pods of one drain, by what has become of them."""
 
     moved: tuple[objects.Job, ...]
     open: tuple[objects.Job, ...]
     failed: tuple[objects.Job, ...]
+    leaving: tuple[podinfo.Pod, ...] = ()
+    """Pods that terminate without a job, and run still."""
+    left: int = 0
+    """How many of those have ended."""
 
     @property
-    def total(self) -> int:
+    def jobs(self) -> int:
         """Return how many jobs there are."""
         return len(self.moved) + len(self.open) + len(self.failed)
+
+    @property
+    def departures(self) -> int:
+        """Return how many pods leave, or have left, without a job."""
+        return len(self.leaving) + self.left
 
 
 def moving(plan: drain_plan.Plan, jobs: Mapping[str, objects.Job]) -> dict[str, objects.Job]:
@@ -63,27 +73,60 @@ def _deleted(job: objects.Job) -> objects.Job:
     return msgspec.structs.replace(job, status=job.status.model_copy(update=end))
 
 
-def progress(jobs: Mapping[str, objects.Job]) -> Progress:
-    """Return how the jobs of a drain are doing."""
+def progress(
+    jobs: Mapping[str, objects.Job],
+    departing: Collection[str] = (),
+    there: Mapping[str, podinfo.Pod] = _NO_PODS,
+) -> Progress:
+    """Return how the pods of a drain are doing.
+
+    `departing` are the uids of those that were leaving already, `there` all pods by uid. A job
+    whose pod left before it was evicted has not failed: the pod is one more of those.
+    """
     # Of several attempts at one pod the last one counts.
     last = {job.spec.pod_ref.uid or job.pod_key: job for job in sorted(jobs.values(), key=_age)}
-    found = sorted(last.values(), key=lambda job: job.pod_key)
+    missed = {uid for uid, job in last.items() if _has_missed(job)}
+    found = sorted(
+        (job for uid, job in last.items() if uid not in missed), key=lambda job: job.pod_key
+    )
+    pods = {uid: there[uid] for uid in {*departing, *missed} if uid in there}
+    leaving = sorted((pod for pod in pods.values() if not pod.has_ended), key=lambda pod: pod.key)
     return Progress(
-        tuple(job for job in found if job.phase == _SUCCEEDED),
+        tuple(job for job in found if job.phase == conditions.SUCCEEDED),
         tuple(job for job in found if job.is_open),
-        tuple(job for job in found if not job.is_open and job.phase != _SUCCEEDED),
+        tuple(job for job in found if not job.is_open and job.phase != conditions.SUCCEEDED),
+        tuple(leaving),
+        len({*departing, *missed}) - len(leaving),
     )
 
 
+def _has_missed(job: objects.Job) -> bool:
+    """Whether a job has ended because its pod left by itself, whether a watch shows that or not."""
+    return not job.is_open and job.status.reason == conditions.MISSING_POD
+
+
+def terminating(found: Progress, there: Mapping[str, podinfo.Pod]) -> Sequence[podinfo.Pod]:
+    """Return the pods that should have ended by now, those with a job that failed included."""
+    evicted = (there.get(job.spec.pod_ref.uid) for job in found.failed)
+    late = (pod for pod in evicted if pod is not None and pod.leaves_at >= 0 and not pod.has_ended)
+    return [*found.leaving, *late]
+
+
 def bar(found: Progress) -> str:
-    """Return one line for people: a bar, counts, and what the jobs wait for."""
-    total = max(found.total, 1)
-    done = len(found.moved) + len(found.failed)
+    """Return one line for people: a bar, counts, and what is waited for."""
+    total = max(found.jobs + found.departures, 1)
+    done = len(found.moved) + len(found.failed) + found.left
     full = _WIDTH * done // total
-    parts = [f"{len(found.moved)} of {found.total} pods have moved"]
+    parts = []
+    if found.jobs:
+        parts.append(f"{len(found.moved)} of {found.jobs} pods have moved")
     if found.failed:
         parts.append(f"{len(found.failed)} have not")
+    if found.departures:
+        counts = f"{found.left} of {found.departures}"
+        parts.append(f"{counts} pods that were leaving already have ended")
     waits = [_wait(job) for job in found.open if job.status.message or job.status.reason]
+    waits += [f"{pod.key}: the pod is terminating" for pod in found.leaving]
     if waits:
         parts.append(waits[0])
     return f"[{'#' * full}{'-' * (_WIDTH - full)}] {'; '.join(parts)}"
@@ -101,7 +144,7 @@ def failures(found: Progress) -> Iterator[str]:
 def lines(plan: drain_plan.Plan) -> Iterator[str]:
     """Yield the preview of a drain."""
     fates = drain_plan.Fate
-    moves, rest = plan.of(fates.MOVES), (fates.NO_TARGET, fates.MUST_STAY)
+    moves, rest = plan.of(fates.MOVES), (fates.IS_LEAVING, fates.NO_TARGET, fates.MUST_STAY)
     moving, belong = plan.of(fates.IS_MOVING), plan.of(fates.BELONGS)
     yield f"Node {plan.node}: {_count(len(moves), 'pod moves', 'pods move')}."
     for line in moves:

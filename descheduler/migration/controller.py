@@ -65,7 +65,7 @@ class Jobs:
 
 
 class Scavenger:
-    """Deletes jobs some time after their ttl; what was reserved for them goes with them."""
+    """Deletes jobs that nobody needs any more; what was reserved for them goes with them."""
 
     def __init__(
         self,
@@ -74,13 +74,18 @@ class Scavenger:
         rules: facts.Rules,
         clock: clocks.Clock,
         enforces: Callable[[], bool],
+        counted_seconds: float,
     ) -> None:
-        """`enforces`: whether pods may be moved at this moment; open jobs stay while not."""
+        """`enforces`: whether pods may be moved at this moment; open jobs stay while not.
+
+        `counted_seconds`: how long limits count an eviction.
+        """
         self._seen = seen
         self._api = api
         self._rules = rules
         self._clock = clock
         self._enforces = enforces
+        self._counted_seconds = counted_seconds
 
     async def run(self) -> None:
         """Look once a minute, for ever."""
@@ -91,10 +96,11 @@ class Scavenger:
     async def once(self) -> None:
         """Delete what is old enough."""
         now = self._clock.now()
+        counted = retention.counted(self._seen.jobs, self._counted_seconds, now)
         for job in list(self._seen.jobs):
             if job.leaves_at >= 0 or now < retention.deleted_at(job, self._rules):
                 continue
-            if job.is_open and not self._enforces():
+            if job.uid in counted or (job.is_open and not self._enforces()):
                 continue
             try:
                 await self._api.delete(resources.POD_MIGRATION_JOBS, job.name, uid=job.uid)

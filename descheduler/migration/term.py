@@ -109,7 +109,10 @@ class Migration:
         arbitrating = self.arbitration = arbitration.Arbitration(
             seen, around.pictures, around.checks, api, events, clock
         )
-        scavenger = controller.Scavenger(seen, api, duties.rules, clock, around.enforces)
+        counted_seconds = object_limits.memory_seconds(duties.limits.all())
+        scavenger = controller.Scavenger(
+            seen, api, duties.rules, clock, around.enforces, counted_seconds
+        )
         keeping = controllers.Controller(
             controller.NAME,
             self._jobs(api, events).reconcile,

@@ -48,8 +48,14 @@ def held_up(given: facts.Facts, rules: facts.Rules) -> steps.Plan | None:
 
 
 def moves(given: facts.Facts) -> bool:
-    """Whether a group is on its way: where some have left, all have to follow."""
-    return any(facts.has_begun(member.job) for member in given.group)
+    """Whether a group is on its way: where some have left, all have to follow.
+
+    A job that has ended while its eviction was only refused, as an aborted one, moves nothing.
+    """
+    return any(
+        facts.has_begun(one.job) and (one.job.is_open or facts.may_have_left(one.job, one.pod))
+        for one in given.group
+    )
 
 
 def _is_ready(job: objects.Job, rules: facts.Rules) -> bool:

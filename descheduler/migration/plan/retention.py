@@ -1,10 +1,12 @@
 """When a job is deleted, and its Reservation with it. Pure."""
 
+import heapq
 import math
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from api import names
-from descheduler.migration.plan import conditions, facts
+from descheduler.migration.plan import conditions, facts, object_limits
 from descheduler.model import objects
 
 _OUTCOME: Final = '"outcome":'
@@ -14,6 +16,8 @@ AWAITED_SECONDS: Final = 1800.0
 """How much longer a job stays whose receipt lacks its outcome."""
 LONGEST_PAUSE_SECONDS: Final = 86400.0
 """A job that is paused for longer than a day is forgotten."""
+MOST_COUNTED: Final = 1000
+"""Jobs that stay for limits per time alone: those of a busy cluster must not fill its etcd."""
 
 
 def deleted_at(job: objects.Job, rules: facts.Rules) -> float:
@@ -34,6 +38,16 @@ def deleted_at(job: objects.Job, rules: facts.Rules) -> float:
         return begins + max(usual, LONGEST_PAUSE_SECONDS)
     is_awaited = not job.is_open and _lacks_outcome(job)
     return begins + usual + (AWAITED_SECONDS if is_awaited else 0.0)
+
+
+def counted(jobs: Iterable[objects.Job], seconds: float, now: float) -> Collection[str]:
+    """Return the uids of jobs that stay since limits count evictions for so many seconds.
+
+    The next leader reads evictions off the jobs. Of very many those stay that evicted last.
+    """
+    evictions = object_limits.evictions(jobs)
+    recent = ((one.at, uid) for uid, one in evictions.items() if now - one.at < seconds)
+    return {uid for _, uid in heapq.nlargest(MOST_COUNTED, recent)}
 
 
 def _lacks_outcome(job: objects.Job) -> bool:

@@ -1,5 +1,6 @@
 """What becomes of the pods of a node that is drained, on pictures and a table of targets."""
 
+import msgspec
 import pytest
 
 from cli.rebalancing import drain_plan, drain_progress
@@ -104,6 +105,37 @@ def test_pods_that_have_ended_hinder_nothing_and_those_with_a_job_are_not_planne
     assert found.empties
 
 
+@pytest.mark.parametrize(
+    ("fields", "fate", "reason"),
+    [
+        pytest.param({}, FATE.IS_LEAVING, "it has 25s left to end", id="of a workload"),
+        pytest.param({"controller": ""}, FATE.IS_LEAVING, "it has 25s left to end", id="bare"),
+        pytest.param(
+            {"leaves_at": builders.NOW - 3600.4},
+            FATE.IS_LEAVING,
+            "its grace period ended 1h0m0s ago",
+            id="late",
+        ),
+        pytest.param({"controller": "DaemonSet/d"}, FATE.BELONGS, "", id="DaemonSet"),
+        pytest.param({"is_mirror": True}, FATE.BELONGS, "", id="static"),
+    ],
+)
+def test_pods_that_terminate_already_neither_move_nor_stay(fields, fate, reason):
+    pod = builders.pod("p", "n1", **{"leaves_at": builders.NOW + 25, **fields})
+    found = planned([pod, builders.pod("web-0", "n1")], Rooms(n2=9))
+    assert fates(found) == {"p": (fate, reason), "web-0": (FATE.MOVES, "n2")}
+    assert found.empties
+
+
+def test_a_pod_that_terminates_by_its_job_is_moving_and_one_that_has_ended_hinders_nothing():
+    moving = builders.pod("web-0", "n1", leaves_at=builders.NOW)
+    ended = builders.pod("done", "n1", leaves_at=builders.NOW, phase="Succeeded")
+    job = builders.job("j", "web-0", uid=moving.uid)
+    assert fates(planned([moving, ended], Rooms(n2=9), jobs=[job])) == {
+        "web-0": (FATE.IS_MOVING, "")
+    }
+
+
 def members(*places):
     return [
         builders.pod(f"m-{n}", place, gang="default/train", controller="ReplicaSet/db")
@@ -115,6 +147,14 @@ def test_a_gang_on_the_node_moves_as_a_whole():
     found = planned(members("n1", "n1"), Rooms(n2=1, n3=1))
     assert fates(found) == {"m-0": (FATE.MOVES, "n2"), "m-1": (FATE.MOVES, "n3")}
     assert {(line.group, line.group_size) for line in found.lines} == {("default/train", 2)}
+
+
+def test_a_gang_moves_without_a_member_that_terminates_already():
+    leaving, *others = members("n1", "n1", "n1")
+    leaving = msgspec.structs.replace(leaving, leaves_at=builders.NOW + 9)
+    found = planned([leaving, *others], Rooms(n2=9))
+    assert [fate for fate, _ in fates(found).values()] == [FATE.IS_LEAVING, *2 * [FATE.MOVES]]
+    assert found.empties
 
 
 def test_a_gang_without_room_for_all_of_it_stays_as_a_whole():
@@ -138,11 +178,13 @@ def test_the_preview_names_every_pod():
         builders.pod("web-1", "n1", cpu="9"),
         builders.pod("log", "n1", controller="DaemonSet/d"),
         builders.pod("cache", "n1", has_local_storage=True),
+        builders.pod("old", "n1", leaves_at=builders.NOW + 30),
     ]
     found = planned(pods, Rooms(n2=2))
     assert list(drain_progress.lines(found)) == [
         "Node n1: 1 pod moves.",
         "  default/web-0 to n2",
+        "  default/old is leaving already: it has 30s left to end",
         "  default/web-1 has no target: Insufficient cpu",
         "  default/cache must stay: it has a volume of kind hostPath or emptyDir",
         "1 pod of a DaemonSet or of the kubelet stays, as on every node.",
@@ -150,7 +192,7 @@ def test_the_preview_names_every_pod():
     ]
     document = drain_progress.document(found)
     assert [one["fate"] for one in document["pods"]] == [
-        *("belongs to the node", "has no target", "moves", "must stay")
+        *("belongs to the node", "has no target", "is leaving already", "moves", "must stay")
     ]
 
 

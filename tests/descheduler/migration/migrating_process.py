@@ -83,7 +83,10 @@ class Process:
             clock,
             lambda: self.enforced,
         )
-        self.scavenger = controller.Scavenger(seen, api, rules, clock, lambda: self.enforced)
+        seconds = object_limits.memory_seconds(limits.all())
+        self.scavenger = controller.Scavenger(
+            seen, api, rules, clock, lambda: self.enforced, seconds
+        )
         self.arbitration = arbitration.Arbitration(
             seen, self._picture, lambda _: Allows(), api, Silent(), clock
         )

@@ -31,15 +31,18 @@ class Drained:
         self._login, self._suffix = login, suffix
         self.node, self.labels = "", {"drained": suffix}
 
-    async def fill(self):
-        """Start the pods while their node is the only one they may go to."""
+    async def fill(self, least=REPLICAS - 1):
+        """Start the pods while their node is the only one they may go to.
+
+        Budgets keep so many of each workload.
+        """
         stand, labels = self.stand, {"drained": self._suffix}
         (self.node,) = await stand.nodes(f"{self._suffix}-full", labels=labels, cpu="16")
         for number in range(WORKLOADS):
             name = f"{self._suffix}-{number}"
             requests = {"cpu": "500m", "memory": "1Gi"}
             await stand.deployment(
-                name, REPLICAS, 100, least=REPLICAS - 1, nodeSelector=labels, requests=requests
+                name, REPLICAS, 100, least=least, nodeSelector=labels, requests=requests
             )
             await stand.run(name, REPLICAS)
         empty = (f"{self._suffix}-{number}" for number in range(3))
@@ -61,6 +64,16 @@ class Drained:
             for one in self.record.jobs.now.values()
             if one["metadata"].get("labels", {}).get(names.LABEL_DRAIN) == self.node
             and migration_record.phase(one) in phases
+        ]
+
+    def refused(self):
+        """The jobs of the drain whose evictions were refused so far."""
+        return [
+            one
+            for one in self.jobs("Running")
+            if any(
+                told.get("reason") == "FailedEvict" for told in one["status"].get("conditions", ())
+            )
         ]
 
     async def command(self, *words):
@@ -233,3 +246,38 @@ async def test_a_drain_is_aborted_while_the_descheduler_is_dead(stand):
     assert 2 <= left < PODS
     assert len(full.jobs("Aborted")) == PODS - left == len(full.staying())
     assert full.has_kept_budgets()
+
+
+async def test_an_abort_keeps_pods_whose_evictions_a_budget_refuses(stand):
+    full = Drained(stand, stand.login, "refused")
+    await full.fill(least=REPLICAS)
+    before = {pod["metadata"]["uid"] for pod in full.staying()}
+    code, said = await full.drain("--yes", "--no-wait")
+    assert code == 0, said
+    await stand.record.until(full.refused, "no eviction was refused")
+    code, said = await full.drain("--abort")
+    assert code == 0, said
+    assert f"{PODS} jobs are aborted" in said
+    await stand.at_rest()
+    assert len(full.jobs("Aborted")) == PODS
+    assert {pod["metadata"]["uid"] for pod in full.staying()} == before
+    assert not await full.is_cordoned()
+
+
+async def test_a_pod_that_terminates_already_is_waited_for(stand):
+    full, stage = Drained(stand, stand.login, "leaving"), stand.stage
+    await full.fill()
+    leaving = stage.path("pods", full.staying()[0]["metadata"]["name"])
+    await stage.api.patch(leaving, {"metadata": {"finalizers": ["example.com/backup"]}})
+    await stage.api.delete(leaving)
+    for number in range(WORKLOADS):
+        await stand.run(f"leaving-{number}", REPLICAS)
+    command = await full.command("--yes")
+    await planned(command)
+    await stage.api.patch(leaving, {"metadata": {"finalizers": None}})
+    code, said = await ended(command)
+    assert code == 0, said
+    assert "is leaving already: " in said
+    assert "1 of 1 pods that were leaving already have ended" in said.splitlines()[-1]
+    await stand.at_rest()
+    assert not full.staying()

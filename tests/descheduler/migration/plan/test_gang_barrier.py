@@ -7,10 +7,12 @@ from tests.descheduler import builders
 from tests.descheduler.migration.plan.given import (
     BEGUN,
     CREATED,
+    EVICTING,
     NOW,
     PASSED,
     RULES,
     SCHEDULED,
+    condition,
     given,
     job,
     reservation,
@@ -48,6 +50,7 @@ def kind(plan):
 
 
 READY = (CREATED, SCHEDULED)
+REFUSED = condition("Eviction", "False", conditions.FAILED_EVICT)
 CASES = {
     "all have a place": ([member("a", *READY), member("b", *READY)], "EvictionBegun"),
     "one is not there yet": ([member("a", *READY)], "waits"),
@@ -66,6 +69,14 @@ CASES = {
     "one is being deleted": ([member("a", *READY), member("b", leaves_at=NOW)], "GroupFailed"),
     "one has left, one has failed since": (
         [member("a", *READY, BEGUN), member("b", phase="Failed")],
+        "EvictionBegun",
+    ),
+    "one was aborted, whose eviction was refused": (
+        [member("a", *READY), member("b", *READY, REFUSED, phase="Aborted")],
+        "GroupFailed",
+    ),
+    "one was aborted, whose pod leaves": (
+        [member("a", *READY), member("b", *READY, EVICTING, phase="Aborted")],
         "EvictionBegun",
     ),
     "one has left, one is not there": ([member("a", *READY, BEGUN)], "EvictionBegun"),

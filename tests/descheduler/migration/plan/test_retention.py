@@ -5,8 +5,10 @@ import math
 import pytest
 
 from api import names
-from descheduler.migration.plan import retention
+from descheduler.migration.plan import conditions, retention
+from tests.descheduler import builders
 from tests.descheduler.migration.plan.given import (
+    BEGUN,
     EVICTED,
     EVICTING,
     NOW,
@@ -46,3 +48,24 @@ CASES = {
 @pytest.mark.parametrize(("one", "seconds"), CASES.values(), ids=CASES)
 def test_a_job_is_deleted_some_time_after_its_ttl(one, seconds):
     assert retention.deleted_at(one, RULES) == NOW + seconds
+
+
+def evicted(number, ago, *told):
+    found = told or (condition("Eviction", "True", conditions.EVICT_COMPLETE, ago=ago),)
+    return builders.job(f"j{number}", "web-0", phase="Succeeded", status={"conditions": found})
+
+
+REFUSED = condition("Eviction", "False", conditions.FAILED_EVICT)
+
+
+def test_jobs_stay_for_as_long_as_limits_count_their_evictions():
+    jobs = [evicted(0, 10), evicted(1, 99), evicted(2, 100), evicted(3, 0, REFUSED)]
+    jobs += [evicted(4, 0, BEGUN), builders.job("j5", phase="Failed")]
+    assert retention.counted(jobs, 100.0, NOW) == {"uid-j0", "uid-j1"}
+    assert retention.counted(jobs, 0.0, NOW) == set()
+
+
+def test_of_very_many_jobs_those_stay_that_evicted_last():
+    jobs = [evicted(number, ago=number) for number in range(retention.MOST_COUNTED + 3)]
+    kept = retention.counted(reversed(jobs), 1e6, NOW)
+    assert kept == {job.uid for job in jobs[: retention.MOST_COUNTED]}
