@@ -31,6 +31,17 @@ def documents(*values):
     return [one for one in chart.documents(text) if one["kind"] in (*POLICIES, *RBAC)]
 
 
+def expressions(policy):
+    """Yield everything that an API server evaluates of a policy."""
+    spec = policy["spec"]
+    for one in spec.get("matchConditions", ()):
+        yield one["expression"]
+    for one in spec["validations"]:
+        yield from (one[part] for part in ("expression", "messageExpression") if part in one)
+    for one in spec.get("auditAnnotations", ()):
+        yield one["valueExpression"]
+
+
 def hook_of_uninstall():
     """Render what the Job that puts the cluster back may do, which exists only while it runs."""
     found = chart.documents(chart.template(IMAGE, "crds.install=false", version=builds.version()))

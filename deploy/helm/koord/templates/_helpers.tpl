@@ -18,11 +18,6 @@ app.kubernetes.io/part-of: koord
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- end }}
 
-{{/* Whether the API server knows ValidatingAdmissionPolicies; empty where it does not. */}}
-{{- define "koord.has-policies" -}}
-{{- if semverCompare ">=1.30.0-0" .Capabilities.KubeVersion.Version -}}yes{{- end -}}
-{{- end }}
-
 {{/* Full names of the accounts that may write what schedulers write on pods, as JSON. */}}
 {{- define "koord.pod-writers" -}}
 {{- $accounts := list -}}
@@ -30,30 +25,6 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- $accounts = append $accounts (printf "system:serviceaccount:%s:%s" $.Release.Namespace .) -}}
 {{- end -}}
 {{- concat $accounts (.Values.protection.accounts | default list) | uniq | toJson -}}
-{{- end }}
-
-{{/* Variables of a policy: metadata before and after, and whether nobody changed owners or finalizers. */}}
-{{- define "koord.metadata-variables" -}}
-{{- range $part := list "annotations" "labels" }}
-- name: {{ $part }}Before
-  expression: >-
-    oldObject != null && has(oldObject.metadata.{{ $part }}) ? oldObject.metadata.{{ $part }} : {}
-- name: {{ $part }}After
-  expression: >-
-    has(object.metadata.{{ $part }}) ? object.metadata.{{ $part }} : {}
-{{- end }}
-{{- range $part := list "ownerReferences" "finalizers" }}
-- name: {{ $part }}Before
-  expression: >-
-    oldObject != null && has(oldObject.metadata.{{ $part }}) ? oldObject.metadata.{{ $part }} : []
-- name: {{ $part }}After
-  expression: >-
-    has(object.metadata.{{ $part }}) ? object.metadata.{{ $part }} : []
-{{- end }}
-- name: sameOwners
-  expression: >-
-    variables.ownerReferencesBefore == variables.ownerReferencesAfter &&
-    variables.finalizersBefore == variables.finalizersAfter
 {{- end }}
 
 {{- define "koord.image" -}}
