@@ -146,6 +146,7 @@ class Gangs:
             standing=quorum.standing(observed, memory),
             lost=memory.lost(self._clock.monotonic()),
             complete=memory.complete,
+            unsure=memory.unsure,
             restarted_at=self._repairs.restarted_at(observed),
             now=self._clock.now(),
         )

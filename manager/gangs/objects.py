@@ -9,7 +9,7 @@ from api import names, resources
 from api.koordinator import scheduling
 from api.kubernetes import core, meta
 from api.wire import base, durations
-from domain.gangs import declaration
+from domain.gangs import declaration, plan_record
 from domain.gangs import status as phases
 
 QUORUM: Final = "Quorum"
@@ -48,6 +48,8 @@ class GangPod(msgspec.Struct, frozen=True, gc=False):
     """The gang as this pod declares it; None where it only names a PodGroup."""
     gathered: bool = False
     """Whether it was bound as one of a complete gang."""
+    plan: str = ""
+    """The plan by which it was bound together with others; empty where that is not known."""
     static: bool = False
     """Whether its node made it, from a file; such a pod cannot be evicted."""
     owners: tuple[Owner, ...] = ()
@@ -91,9 +93,15 @@ def gang_pod(pod: core.Pod) -> GangPod | None:
         created=_moment(metadata.creation_timestamp),
         declared=None if named[1].needs_object else declared,
         gathered=bool(metadata.annotations.get(names.ANNOTATION_BIND_GANG_GROUP)),
+        plan=_plan(metadata.annotations) if spec.node_name else "",
         static=_MIRROR in metadata.annotations,
         owners=tuple(Owner(one.api_version, one.kind, one.name, one.uid) for one in owners),
     )
+
+
+def _plan(annotations: Mapping[str, str]) -> str:
+    record = plan_record.read(annotations.get(names.ANNOTATION_PLAN, ""))
+    return record.origin if record is not None else ""
 
 
 def _moment(text: str | None) -> float:

@@ -3,18 +3,23 @@
 A gang counts as complete once as many of its pods had a node, or had succeeded, as it needs at
 least. From then on a gang below its minimum is a loss. A gang that leaves as a whole, because its
 job was deleted or has finished, is none.
+
+Looks at a gang are apart: it may be complete and lose a pod again between two of them, or leave as
+a whole and come anew. What its pods say of the plan that bound them tells of that.
 """
 
+import collections
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
+from domain.gangs import declaration
 from manager.gangs import objects
 
 SETTLE_SECONDS: Final = 1.0
 """How long a gang has to be below its minimum before that is reported."""
 GRACE_SECONDS: Final = 30.0
-"""The same where nothing was seen of its time before: bindings may be under way."""
+"""The same where it was not seen complete: bindings may be under way. From the last one on."""
 MOST_ENDED: Final = 4096
 """Pods of one gang whose success is remembered after they are gone."""
 
@@ -56,6 +61,19 @@ class Memory:
     """Uids of pods that have succeeded, also of those that are gone."""
     past: frozenset[str] = frozenset()
     """Uids of pods that are left of a time in which the gang has finished its work."""
+    placed: frozenset[str] = frozenset()
+    """Uids of the pods that held a place at the last look."""
+    plans: frozenset[str] = frozenset()
+    """By which plans they were bound, where that was not done one by one."""
+    spent: frozenset[str] = frozenset()
+    """Those of them that prove nothing: they are of another minimum, or of work that is done."""
+    arrived: int = 0
+    """Pods that plans have bound, where it was not seen complete."""
+
+    @property
+    def unsure(self) -> bool:
+        """Whether it is not known yet if it was complete: more bindings may follow."""
+        return self.lost_at is not None and not self.complete
 
     def lost(self, now: float) -> bool:
         """Whether it is below its minimum for long enough to say so."""
@@ -79,30 +97,106 @@ def standing(observed: objects.Observed, memory: Memory | None = None) -> Standi
 
 def followed(memory: Memory | None, observed: objects.Observed, now: float) -> Memory:
     """Return what is remembered after a look at a gang."""
-    found = standing(observed, memory)
-    ended, past = _ended(memory, observed), _past(memory, observed)
+    plans = _plans(observed)
+    placed = frozenset(one.uid for one in observed.members if one.living)
+    if memory is not None and _begins_anew(memory, placed, plans):
+        memory = Memory(memory.minimum, ended=_succeeded(observed) - memory.past, past=memory.past)
+    found, kept = standing(observed, memory), frozenset(plans)
+    looked = Memory(
+        found.minimum,
+        ended=_ended(memory, observed),
+        past=_past(memory, observed),
+        placed=placed,
+        plans=kept,
+        spent=kept & memory.spent if memory is not None else frozenset(),
+    )
     if 0 < found.minimum <= found.succeeded:
         # It has done its work; its pods are over, and the next ones are a gang of their own.
-        return Memory(found.minimum, past=_succeeded(observed))
-    if memory is None:
-        return _first(found, ended, observed.was_complete, now)
-    if memory.minimum != found.minimum:
+        return Memory(
+            found.minimum,
+            complete=found.living >= found.minimum,
+            past=_succeeded(observed),
+            placed=placed,
+            plans=kept,
+            spent=kept,
+        )
+    if memory is not None and memory.minimum != found.minimum:
         # Another minimum takes no pod away.
-        return Memory(found.minimum, found.met, ended=ended, past=past)
+        return dataclasses.replace(looked, complete=found.met, spent=kept)
     if found.met:
-        return Memory(found.minimum, True, left_at=memory.left_at, ended=ended, past=past)
+        left_at = None if memory is None else memory.left_at
+        return dataclasses.replace(looked, complete=True, left_at=left_at)
     if found.living == 0:
         # It has gone as a whole; what comes next is a gang that has yet to gather.
-        return Memory(found.minimum, ended=_succeeded(observed) - past, past=past)
-    if memory.lost_at is not None or not memory.complete:
-        return dataclasses.replace(memory, ended=ended, past=past)
-    return Memory(found.minimum, True, now, now + SETTLE_SECONDS, now, ended, past)
+        return dataclasses.replace(looked, ended=_succeeded(observed) - looked.past)
+    if memory is None or not memory.complete:
+        return _judged(looked, memory, observed, now)
+    if memory.lost_at is None:
+        return _lost(looked, now)
+    return dataclasses.replace(
+        looked,
+        complete=True,
+        lost_at=memory.lost_at,
+        settles_at=memory.settles_at,
+        left_at=memory.left_at,
+    )
 
 
-def _first(found: Standing, ended: frozenset[str], was_complete: bool, now: float) -> Memory:
-    if found.met or not (was_complete and found.living and found.minimum):
-        return Memory(found.minimum, found.met, ended=ended)
-    return Memory(found.minimum, True, now, now + GRACE_SECONDS, ended=ended)
+def _begins_anew(memory: Memory, placed: frozenset[str], plans: Mapping[str, int]) -> bool:
+    """Whether all pods had left before others were bound: at the last look, or since then."""
+    is_new = not memory.placed or not memory.plans.issuperset(plans)
+    return is_new and memory.placed.isdisjoint(placed)
+
+
+def _lost(looked: Memory, now: float) -> Memory:
+    return dataclasses.replace(
+        looked, complete=True, lost_at=now, settles_at=now + SETTLE_SECONDS, left_at=now
+    )
+
+
+def _judged(
+    looked: Memory, memory: Memory | None, observed: objects.Observed, now: float
+) -> Memory:
+    """Return what is remembered of a gang below its minimum that was not seen complete.
+
+    The pods of a plan are bound once all of them can be: as many of one plan as the minimum show
+    that the gang had it, where no other one waits. Else they may be the first as well as the last.
+    """
+    told = {plan: count for plan, count in _plans(observed).items() if plan not in looked.spent}
+    waits = any(not one.node and not one.deleting for one in observed.members)
+    whole = any(plan and 0 < looked.minimum <= count for plan, count in told.items())
+    if whole and not waits:
+        return _lost(looked, now)
+    if memory is None:
+        lost_at, hints = None, observed.was_complete
+    else:
+        # A gang that is not strict may rest in part without ever having been complete.
+        may_rest = waits and observed.gang.mode is not declaration.Mode.STRICT
+        lost_at, hints = memory.lost_at, bool(told) and not may_rest
+    if lost_at is None and not (hints and looked.minimum):
+        return looked
+    arrived = sum(told.values())
+    goes_on = memory is not None and lost_at is not None and arrived <= memory.arrived
+    settles_at = memory.settles_at if memory is not None and goes_on else now + GRACE_SECONDS
+    is_over = now >= settles_at
+    return dataclasses.replace(
+        looked,
+        complete=is_over,
+        lost_at=now if lost_at is None else lost_at,
+        settles_at=settles_at,
+        arrived=0 if is_over else arrived,
+    )
+
+
+def _plans(observed: objects.Observed) -> Mapping[str, int]:
+    """Return how many pods each plan has bound, of the plans of pods that still hold a place.
+
+    Also those count that have ended or are being deleted. Where the record of a plan is missing,
+    the plan has no name.
+    """
+    placed = [one for one in observed.members if one.gathered and one.node]
+    living = {one.plan for one in placed if one.living}
+    return collections.Counter(one.plan for one in placed if one.plan in living)
 
 
 def _succeeded(observed: objects.Observed) -> frozenset[str]:

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from api import resources
 from api.koordinator import scheduling
+from api.kubernetes import meta
 from api.wire import durations
 from domain.gangs import status
 from domain.reservations import conditions
@@ -37,6 +38,8 @@ class Facts:
     """When its pods were evicted last, in seconds since the epoch."""
     now: float
     """In seconds since the epoch."""
+    unsure: bool = False
+    """Whether it is below its minimum, and it is not known yet if it has been complete."""
 
 
 def planned(observed: objects.Observed, group: objects.Group, facts: Facts) -> dict[str, Any]:
@@ -95,9 +98,9 @@ def _wire(found: status.Status) -> dict[str, Any]:
 
 def _conditions(group: objects.Group, facts: Facts, phase: str) -> list[dict[str, Any]]:
     kept = [conditions.written(one) for one in group.status.conditions if one.type not in _OURS]
-    found = _quorum(facts, phase)
+    present = group.condition(objects.QUORUM)
+    found = _quorum(facts, phase, present)
     if found is not None:
-        present = group.condition(objects.QUORUM)
         since = facts.now
         if present is not None and present.status == found.status and present.last_transition_time:
             since = present.last_transition_time
@@ -120,14 +123,18 @@ class _Quorum(NamedTuple):
     message: str
 
 
-def _quorum(facts: Facts, phase: str) -> _Quorum | None:
+def _quorum(facts: Facts, phase: str, present: meta.LooseCondition | None) -> _Quorum | None:
     """Return whether a gang has its minimum; None where it says none, and once it has ended.
 
-    The message counts what ``scheduled`` counts, so that it costs no write of its own.
+    What it says of a loss stays until it is known better. The message counts what ``scheduled``
+    counts, so that it costs no write of its own.
     """
     sentence = quorum.sentence(facts.standing)
-    if facts.complete:
-        return _Quorum("False", BELOW, sentence) if facts.lost else _Quorum("True", MET, "")
+    said = present.reason if facts.unsure and present is not None else ""
+    if facts.lost or said == BELOW:
+        return _Quorum("False", BELOW, sentence)
+    if facts.complete or said == MET:
+        return _Quorum("True", MET, "")
     if facts.standing.minimum and phase in _BEFORE:
         return _Quorum("False", objects.WAITING, sentence)
     return None

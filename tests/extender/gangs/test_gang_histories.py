@@ -217,6 +217,13 @@ class Histories(gang_teams.Teams):
         while self.server.late:
             self.server.deliver()
         self.collect()
+        await self.rest()
+        # Whatever terminated until now kept its place.
+        if any(map(gang_server.leaving, self.server.pods.values())):
+            self.end_terminating()
+            await self.rest()
+
+    async def rest(self):
         end, quiet = self.clock.monotonic() + REST_SECONDS, 0
         while quiet < QUIET_TURNS:
             await self.turn(1.0)

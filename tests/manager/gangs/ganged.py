@@ -5,6 +5,7 @@ import msgspec
 from api import names, resources
 from api.kubernetes import core
 from api.wire import durations
+from domain.gangs import plan_record
 from kube.informers import store
 from manager.gangs import gang_book, objects
 from tests import builders
@@ -14,7 +15,9 @@ NOTES = {
     "min": names.ANNOTATION_GANG_MIN_AVAILABLE,
     "groups": names.ANNOTATION_GANG_GROUPS,
     "repair": names.ANNOTATION_GANG_REPAIR,
+    "mode": names.ANNOTATION_GANG_MODE,
     "bound_with": names.ANNOTATION_BIND_GANG_GROUP,
+    "plan": names.ANNOTATION_PLAN,
     "mirror": "kubernetes.io/config.mirror",
 }
 
@@ -27,6 +30,19 @@ def raw_pod(name, gang="g", namespace="default", *, group=False, **given):
         notes[names.ANNOTATION_GANG_NAME] = gang
     given.setdefault("created", CREATED)
     return builders.a_pod(name, namespace, labels=labels, annotations=notes, **given)
+
+
+def binding(generation, completes=""):
+    """Return the annotations of a pod that a plan has bound, perhaps to complete another one."""
+    record = plan_record.Record("default/g", generation, "n1", completes=completes)
+    return {NOTES["bound_with"]: "default/g", NOTES["plan"]: plan_record.encode(record)}
+
+
+def bound(name, generation, *, completes="", **given):
+    """Return a pod that a plan has bound together with others."""
+    found = binding(generation, completes)
+    notes = {key: found[NOTES[key]] for key in ("bound_with", "plan")}
+    return pod(name, **{"node": "n1", **notes, **given})
 
 
 def pod(name, gang="g", namespace="default", *, deleting=False, **given):

@@ -218,6 +218,22 @@ async def test_a_gang_of_annotations_is_restarted_as_a_whole(gangs, world) -> No
         assert running.registry.value("koord_gang_restarts_total", restarts) == 2
 
 
+async def test_a_loss_in_the_moment_in_which_a_gang_is_complete_leads_to_a_restart(
+    gangs, world
+) -> None:
+    await gangs.pods(3, min=3, node="", **RESTART)
+    await gangs.grow_old()
+    async with world.manager(**ONLY) as running:
+        await gangs.seconds(2)
+        for name in ("g-0", "g-1", "g-2"):
+            uid = world.stored(PODS, name)["metadata"]["uid"]
+            notes = ganged.binding("one")
+            await world.admin.bind("default", name, uid=uid, node="n1", annotations=notes)
+        await gangs.phase("g-1", "Failed")
+        assert await gangs.until(lambda: gangs.leaving() == ["default/g-0", "default/g-2"], steps=9)
+        assert running.registry.value("koord_gang_restarts_total", {"result": "restarted"}) == 1
+
+
 async def test_the_pod_group_remembers_a_restart_for_the_next_leader(gangs, world) -> None:
     await gangs.group(least=2, notes=RESTART)
     await gangs.pods(2, group=True)

@@ -18,7 +18,7 @@ TEXTS = [
     *("", "0", "-1", "1e9", "9" * 5000, "[" * 9000, '["a/b"', "restart", "Restart\n", "\ud800"),
     *(json.dumps(["default/g"] * 5000), json.dumps(["other/*", "../x"]), "{}", "null", "\u0663"),
 ]
-KEYS = (*declaration.ANNOTATIONS, names.ANNOTATION_BIND_GANG_GROUP)
+KEYS = (*declaration.ANNOTATIONS, names.ANNOTATION_BIND_GANG_GROUP, names.ANNOTATION_PLAN)
 
 
 def decided(cluster):

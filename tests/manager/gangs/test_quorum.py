@@ -59,6 +59,7 @@ WHOLE = (UP, UP, UP)
             [WHOLE, (DONE,) * 3, (*[DONE] * 3, *WHOLE), *[(*[DONE] * 3, UP, UP)] * 2], True, True,
             id="next-job-loses-one",
         ),
+        pytest.param([(DONE,) * 3 + WHOLE], True, False, id="next-job-runs"),
         pytest.param([WHOLE, (), (UP, UP, WAITS), (UP, UP, WAITS)], False, False, id="again"),
         pytest.param([(UP, UP, UP, UP), WHOLE, WHOLE], True, False, id="more-than-the-minimum"),
     ],
@@ -78,6 +79,102 @@ def test_a_gang_of_which_nothing_was_seen_gets_a_grace() -> None:
     memory = quorum.followed(memory, gang(UP, UP, UP, bound_with="default/g"), 101.0)
     assert memory.complete
     assert not memory.lost(1000.0)
+
+
+def placed(plan, *pods, first=0, **given):
+    """Return pods that one plan has bound, by what has become of them."""
+    return [
+        ganged.bound(
+            f"p{number}",
+            plan,
+            phase="Failed" if kind == FAILED else "Running",
+            deleting=kind == LEAVES,
+            min=LEAST,
+            **given,
+        )
+        for number, kind in enumerate(pods, first)
+    ]
+
+
+WAITING = gang(WAITS, WAITS, WAITS)
+RESUMED = [*placed("two", UP, completes="one"), *placed("one", UP, FAILED, first=1)]
+
+
+@pytest.mark.parametrize("before", [None, WAITING], ids=["first-look", "gathered"])
+@pytest.mark.parametrize(
+    ("pods", "loss_after"),
+    [
+        pytest.param(placed("one", UP, UP, FAILED), quorum.SETTLE_SECONDS, id="one-failed"),
+        pytest.param(placed("one", UP, LEAVES, FAILED), quorum.SETTLE_SECONDS, id="two-leave"),
+        pytest.param(RESUMED, quorum.SETTLE_SECONDS, id="its-bindings-were-resumed"),
+        pytest.param(placed("one", UP, UP), quorum.GRACE_SECONDS, id="one-is-gone-or-to-come"),
+        pytest.param(
+            [*placed("one", UP, UP, FAILED), ganged.pod("waits", min=LEAST)],
+            quorum.GRACE_SECONDS,
+            id="one-failed-and-one-may-be-to-come",
+        ),
+        pytest.param(
+            [*placed("one", FAILED, LEAVES, LEAVES), *placed("two", UP, first=3)],
+            quorum.GRACE_SECONDS,
+            id="the-next-start-is-under-way",
+        ),
+        pytest.param(placed("one", FAILED, LEAVES, LEAVES), None, id="all-leave"),
+    ],
+)
+def test_a_gang_that_was_complete_between_two_looks_has_lost_its_minimum(
+    before, pods, loss_after
+) -> None:
+    memory = None if before is None else quorum.followed(None, before, 99.0)
+    memory = quorum.followed(memory, ganged.observed(*pods), 100.0)
+    if loss_after is None:
+        assert not memory.lost(1e9)
+        return
+    assert not memory.lost(100.0 + loss_after - 0.1)
+    assert memory.lost(100.0 + loss_after)
+    assert memory.unsure is (loss_after == quorum.GRACE_SECONDS)
+
+
+def test_as_long_as_members_arrive_others_may_follow() -> None:
+    memory = quorum.followed(None, WAITING, 0.0)
+    for now, pods in ((10.0, (UP,)), (35.0, (UP, UP)), (60.0, (UP, UP))):
+        memory = quorum.followed(memory, ganged.observed(*placed("one", *pods)), now)
+        assert memory.unsure
+    assert not memory.lost(64.9)
+    assert memory.lost(65.0)
+
+
+def test_a_part_of_a_gang_that_need_not_start_as_a_whole_is_no_loss() -> None:
+    notes = {"min": LEAST, "mode": "NonStrict"}
+    waits = ganged.pod("waits", **notes)
+    pods = [ganged.bound(name, "one", **notes) for name in ("a", "b")]
+    memory = quorum.followed(None, ganged.observed(waits), 0.0)
+    memory = quorum.followed(memory, ganged.observed(*pods, waits), 1.0)
+    assert not memory.lost(1e9)
+    memory = quorum.followed(memory, ganged.observed(*pods), 2.0)
+    assert memory.lost(2.0 + quorum.GRACE_SECONDS)
+
+
+def test_a_gang_that_came_anew_between_two_looks_has_no_losses_of_the_time_before() -> None:
+    memory = quorum.followed(None, ganged.observed(*placed("one", *WHOLE)), 0.0)
+    memory = quorum.followed(memory, ganged.observed(*placed("one", UP, UP, FAILED)), 1.0)
+    old, new = placed("one", LEAVES, LEAVES, FAILED), placed("two", *WHOLE, first=3)
+    memory = quorum.followed(memory, ganged.observed(*old, *new[:1]), 5.0)
+    assert not memory.lost(6.0)
+    memory = quorum.followed(memory, ganged.observed(*old, *new), 6.0)
+    assert (memory.complete, memory.left_at) == (True, None)
+
+
+def test_pods_of_another_minimum_or_of_work_that_is_done_prove_nothing() -> None:
+    two = [ganged.bound(f"p{number}", "one", min=2) for number in range(2)]
+    three = [ganged.bound(f"p{number}", "one", min=3) for number in range(2)]
+    memory = quorum.followed(None, ganged.observed(*two), 0.0)
+    for now in (1.0, 2.0, 99.0):
+        memory = quorum.followed(memory, ganged.observed(*three), now)
+    assert not memory.lost(1e9)
+    done = [ganged.bound(f"d{number}", "one", phase="Succeeded", min=3) for number in range(3)]
+    for now in (100.0, 101.0, 199.0):
+        memory = quorum.followed(memory, ganged.observed(*done, *three), now)
+    assert not memory.lost(1e9)
 
 
 @pytest.mark.parametrize(
@@ -108,6 +205,14 @@ def test_another_minimum_takes_no_pod_away() -> None:
     for moment in (101.0, 200.0):
         memory = quorum.followed(memory, larger, moment)
     assert not memory.lost(300.0)
+
+
+def test_a_gang_without_a_minimum_loses_nothing() -> None:
+    pods = [ganged.bound(name, "one", group=True) for name in ("a", "b")]
+    memory = None
+    for now, left in ((0.0, pods), (1.0, pods[:1]), (99.0, pods[:1])):
+        memory = quorum.followed(memory, ganged.observed(*left, ganged.group(least=0)), now)
+    assert memory == quorum.Memory(0, placed=frozenset({"uid-default-a"}), plans=memory.plans)
 
 
 @pytest.mark.parametrize("least", ["", "x", "0", "-3", "99999999999", "\u0663"])

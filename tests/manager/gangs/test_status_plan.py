@@ -145,6 +145,19 @@ def test_a_loss_and_its_end_are_conditions() -> None:
     assert met["lastTransitionTime"] != lost["lastTransitionTime"]
 
 
+def test_a_new_leader_does_not_take_back_what_was_said_of_a_loss() -> None:
+    """Until it knows whether more bindings follow."""
+    unsure = facts(complete=False, unsure=True, living=1)
+    (lost,) = planned(facts(lost=True, living=1), STATED)["conditions"]
+    assert planned(unsure, {**STATED, "conditions": [lost]}) == {}
+    (met,) = planned(facts(), STATED)["conditions"]
+    assert planned(unsure, {**STATED, "conditions": [met]}) == {}
+    gathers = ganged.group(least=2, status={**STATED, "phase": "Scheduling"})
+    seen = ganged.observed(*members(UP), gathers)
+    (waits,) = status_plan.planned(seen, gathers, unsure)["conditions"]
+    assert (waits["status"], waits["reason"]) == ("False", "WaitingForPods")
+
+
 def test_conditions_of_others_stay() -> None:
     foreign = {"type": "Foreign", "status": "True", "reason": "Theirs", "message": "m"}
     restarted = {**STATED, "scheduleStartTime": "2023-11-14T22:29:55Z"}

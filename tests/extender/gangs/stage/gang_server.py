@@ -140,3 +140,7 @@ def cpu(pod):
 
 def gated(pod):
     return bool(pod["spec"].get("schedulingGates"))
+
+
+def leaving(pod):
+    return "deletionTimestamp" in pod["metadata"]

@@ -183,8 +183,32 @@ class Teams(stateful.RuleBasedStateMachine):
 
     def lose(self, key):
         pod = self.server.pods[key]
-        self.disturbed(self.gang(pod))
+        if not gang_server.leaving(pod):
+            self.disturbed(self.gang(pod))
         self.server.delete(key)
+
+    @stateful.rule(name=st.sampled_from(GANGS))
+    def start_anew(self, name):
+        """All pods of a gang that runs are evicted, and replaced while they terminate."""
+        is_grouped = self.declared.get(name, {}).get("grouped", False)
+        both = [one for one in GANGS[:2] if self.declared.get(one, {}).get("grouped")]
+        found = [pod for one in (both if is_grouped else [name]) for pod in self.members(one)]
+        if not all(pod["spec"]["nodeName"] for pod in found) or self.server.late:
+            return
+        for pod in found:
+            meta = pod["metadata"] | {"deletionTimestamp": "2026-07-01T12:00:00Z"}
+            self.server.put(f"team/{meta['name']}", pod | {"metadata": meta})
+        for gang in map(self.gang, found):
+            self.excused.discard(gang)
+            self.serial += 1
+            self.create(gang, f"{gang}-{self.serial}")
+
+    @stateful.rule()
+    def end_terminating(self):
+        """The kubelet ends what is terminating."""
+        for key, pod in list(self.server.pods.items()):
+            if gang_server.leaving(pod):
+                self.server.delete(key)
 
     def disturbed(self, gang):
         """What is left of a gang that runs, or is about to, is the business of its quorum guard.
@@ -227,7 +251,8 @@ class Teams(stateful.RuleBasedStateMachine):
     # -- what there is -------------------------------------------------------------------------
 
     def members(self, gang):
-        return [pod for pod in self.server.pods.values() if self.gang(pod) == gang]
+        pods = self.server.pods.values()
+        return [pod for pod in pods if self.gang(pod) == gang and not gang_server.leaving(pod)]
 
     @staticmethod
     def gang(pod):

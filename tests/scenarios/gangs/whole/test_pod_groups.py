@@ -45,13 +45,16 @@ async def test_the_status_follows_the_members(gangs, end, last):
     await phase(gangs, last, running=0)
 
 
-async def loses_one(gangs):
+async def loses_one(gangs, form):
     """Let a gang of four start, let one of its members fail, and wait until no other one stays."""
-    await gangs.pod_group("job", 4, annotations=RESTART)
-    await gangs.gang("job", 4, form="PodGroup", terminationGracePeriodSeconds=60)
+    has_object = form == "PodGroup"
+    if has_object:
+        await gangs.pod_group("job", 4, annotations=RESTART)
+    await start(gangs, form, terminationGracePeriodSeconds=60)
     await gangs.whole("job", 4)
     await enters(gangs, "Running")
-    await phase(gangs, "Running", running=4)
+    if has_object:
+        await phase(gangs, "Running", running=4)
     path = gangs.here.path("pods", "job-0", "status")
     await gangs.api.patch(path, {"status": {"phase": "Failed"}})
 
@@ -63,10 +66,16 @@ async def loses_one(gangs):
     await raw.eventually(evicted, ganging.PATIENCE)
 
 
+async def start(gangs, form, **options):
+    """Create four members that ask for restarts."""
+    return await gangs.gang("job", 4, form=form, annotations=RESTART, **options)
+
+
+@pytest.mark.parametrize("form", ["PodGroup", "annotations"])
 @pytest.mark.parametrize("slowly", [False, True], ids=["at once", "slowly"])
-async def test_a_gang_of_which_one_failed_starts_anew_as_a_whole(gangs, slowly):
+async def test_a_gang_of_which_one_failed_starts_anew_as_a_whole(gangs, form, slowly):
     await gangs.here.node("a", cpu="4")
-    await loses_one(gangs)
+    await loses_one(gangs, form)
     lost = [f"job-{number}" for number in range(4)]
     if not slowly:
         # Another pod takes the places that are free now.
@@ -75,11 +84,12 @@ async def test_a_gang_of_which_one_failed_starts_anew_as_a_whole(gangs, slowly):
         await gangs.here.pod("other", requests={"cpu": "3"})
         await gangs.here.bound("other")
     await gangs.here.node("b", cpu="1")
-    anew = await gangs.gang("job", 4, form="PodGroup", first=4)
+    anew = await start(gangs, form, first=4)
     await gangs.waits("job", "there is room for 2 of 4 members")
     await gangs.up_to_date()
     assert not set(gangs.record.of("job")) & set(anew)
-    await phase(gangs, "Scheduling", scheduled=0, failed=0)
+    if form == "PodGroup":
+        await phase(gangs, "Scheduling", scheduled=0, failed=0)
     for name in lost if slowly else ("other",):
         await gangs.here.remove(name)
     await gangs.whole("job", 4)
