@@ -13,6 +13,7 @@ from agent.apply.properties import property_files
 from agent.model import cgroup_layout
 from agent.observe.cgroups import cgroup_files
 from agent.observe.node import boot
+from domain import wording
 
 OK, FAILED, REFUSED = 0, 1, 2
 _HOST = settings.HostSettings()
@@ -95,6 +96,7 @@ def _put_back(
     if outcome.problem:
         _say(outcome.problem)
     if outcome.problem or outcome.failures:
-        _say(f"{len(kept)} files could not be put back; run it again when the cause is mended")
+        files = wording.count(len(kept), "file", "files")
+        _say(f"{files} could not be put back; run it again when the cause is mended")
         return FAILED
     return OK

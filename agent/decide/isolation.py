@@ -14,6 +14,7 @@ import msgspec
 from agent.decide import catalogue
 from agent.model import edits, state
 from api.kubernetes import core
+from domain import wording
 
 MOST_PROBES: Final = 64
 """How often a strategy is tried in one tick; 250 pods with one culprit take at most 17."""
@@ -135,7 +136,8 @@ def _kept(
     stood = before.wanted if before is not None else ()
     evictions = tuple(one for one in found.evictions if one.uid not in left_out)
     named = "; ".join(f"{one.pod.pod.metadata.key}: {one.reason}" for one in left_out.values())
-    reason = f"{found.reason}; {len(left_out)} pods left out: {named[:_LONGEST]}"
+    pods = wording.count(len(left_out), "pod", "pods")
+    reason = f"{found.reason}; {pods} left out: {named[:_LONGEST]}"
     wanted = (*others, *(edit for edit in stood if concerns(edit)))
     return msgspec.structs.replace(found, reason=reason, wanted=wanted, evictions=evictions)
 

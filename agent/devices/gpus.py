@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from agent.devices import device_inventory, pci
+from domain import wording
 
 _logger = logging.getLogger(__name__)
 SOURCE: Final = device_inventory.GPU
@@ -105,7 +106,8 @@ class Gpus:
         gpus = sorted(self._known.values(), key=lambda one: one.minor)
         missing = len(present) > len(gpus)
         if missing:
-            problems.append(f"{len(present)} GPUs are plugged in, the driver tells {len(gpus)}")
+            plugged = wording.count(len(present), "GPU is", "GPUs are")
+            problems.append(f"{plugged} plugged in, the driver tells {len(gpus)}")
         return device_inventory.Found(
             tuple(map(self._told, gpus)),
             device_inventory.gpu_labels(gpus, self._version),

@@ -14,6 +14,7 @@ from api import names
 from api.koordinator import resource_names
 from api.koordinator.metadata import qos
 from api.kubernetes import core
+from domain import wording
 from domain.pods import resources
 
 QUOTA_ABOVE = -1
@@ -208,7 +209,8 @@ def quota(milli: int, rule: Rule) -> int:
 def reconcile(picture: state.NodeState, rule: Rule) -> edits.Decision:
     """Return the values of every best-effort pod and of its containers."""
     found = reconciliation.of_pods(picture.pods, HOOK.bind(rule))
-    return edits.Decision(f"batch resources of {found.adjusted} pods", tuple(found.wanted))
+    pods = wording.count(found.adjusted, "pod", "pods")
+    return edits.Decision(f"batch resources of {pods}", tuple(found.wanted))
 
 
 def adjust(subject: subjects.Subject, rule: Rule) -> adjustments.Adjustment:

@@ -8,6 +8,7 @@ from agent.hooks.lifecycle import subject as subjects
 from agent.model import blkio_annotation, edits, state, strategy_settings
 from api import names
 from api.koordinator.metadata import qos
+from domain import wording
 
 _R = edits.Role
 _LIMITS = {
@@ -41,7 +42,7 @@ def decide(picture: state.NodeState, classes: strategy_settings.Classes) -> edit
     if not wanted and not unknown:
         return edits.switched_off("block I/O is set neither for a class nor for a pod")
     count = len({edit.group for edit in wanted})
-    reason = f"block I/O of {count} groups"
+    reason = f"block I/O of {wording.count(count, 'group', 'groups')}"
     if unknown:
         reason += f"; no disk found for {', '.join(sorted(unknown)[:5])}"
     figures = {"unknown-disks": float(len(unknown))}

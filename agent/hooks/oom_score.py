@@ -9,6 +9,7 @@ from agent.hooks.lifecycle import reconciliation
 from agent.hooks.lifecycle import subject as subjects
 from agent.model import annotations, cgroup_properties, edits, state, strategy_settings
 from api import names
+from domain import wording
 
 _LONGEST = 16
 _NODE_CRITICAL = "system-node-critical"
@@ -69,7 +70,8 @@ def reconcile(
         return edits.undecided("the Node object")
     found = reconciliation.of_pods(picture.pods, HOOK.bind(by))
     wanted = tuple(found.wanted)
-    return edits.Decision(f"{len(wanted)} containers ask for a score", wanted)
+    ask = wording.count(len(wanted), "container asks", "containers ask")
+    return edits.Decision(f"{ask} for a score", wanted)
 
 
 class Rule(msgspec.Struct, frozen=True):

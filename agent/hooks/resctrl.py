@@ -11,6 +11,7 @@ from agent.hooks.lifecycle import subject as subjects
 from agent.model import annotations, edits, state, strategy_settings
 from api import names
 from api.koordinator.metadata import qos
+from domain import wording
 
 AMD, INTEL = "AuthenticAMD", "GenuineIntel"
 AMD_FULL, AMD_SCALE = 2048, 160
@@ -105,7 +106,8 @@ def decide(
     problems = [*flaws.values(), *found.problems]
     # Not what pods ask for in annotations, and not what a class says that is off.
     unmet = "; ".join(flaw for name, flaw in flaws.items() if name in enabled)
-    reason = f"cache QoS of {len(enabled)} classes and {own} pods"
+    named = wording.count(len(enabled), "class", "classes")
+    reason = f"cache QoS of {named} and {wording.count(own, 'pod', 'pods')}"
     if problems:
         reason += f"; left alone: {'; '.join(problems[:3])}"
     figures = {"problems": len(problems)}

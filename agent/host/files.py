@@ -4,6 +4,8 @@ import errno
 import os
 from pathlib import Path
 
+from domain import wording
+
 LIMIT = 64 * 1024
 MOST_KEPT = 8192
 _PIECE = 64 * 1024
@@ -148,7 +150,8 @@ class Kept:
                 raise
             self._most = len(self._open) // 2
             self.problem = (
-                f"{error.strerror}: {self._most} files are kept open instead of {len(self._open)}"
+                f"{error.strerror}: {wording.count(self._most, 'file is', 'files are')} kept open "
+                f"instead of {len(self._open)}"
             )
         for last in tuple(self._open)[self._most :]:
             self._close(last)

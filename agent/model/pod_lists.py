@@ -3,6 +3,7 @@
 import msgspec
 
 from api.kubernetes import core
+from domain import wording
 
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 """What decoding raises."""
@@ -79,5 +80,6 @@ def _one_by_one(body: bytes) -> PodList:
             problems.append(f"pod {place} of the list: {error}")
     if problems and not pods:
         raise ListError(problems[0])
-    said = f"{len(problems)} pods cannot be read: {'; '.join(problems[:_NAMED])}"
+    unread = wording.count(len(problems), "pod", "pods")
+    said = f"{unread} cannot be read: {'; '.join(problems[:_NAMED])}"
     return PodList(tuple(pods), answer.metadata.resource_version, said if problems else "")

@@ -25,6 +25,7 @@ from agent.devices import latest_findings
 from agent.informers import fresh_pods
 from agent.serve import pod_devices, socket_files
 from api.kubernetes import pod_resources
+from domain import wording
 from process.http import grpc_bytes
 from process.runtime import clock as clocks
 from process.runtime import supervise
@@ -110,8 +111,8 @@ class Proxy:
         """What is wrong: nothing listens, the kubelet is away, or annotations are not believed."""
         named = list(self._faults.items())[: pod_devices.MOST_FAULTS]
         faults = [f"{pod}: {why}" for pod, why in named]
-        if len(self._faults) > len(named):
-            faults.append(f"{len(self._faults) - len(named)} more pods")
+        if more := len(self._faults) - len(named):
+            faults.append(wording.count(more, "more pod", "more pods"))
         return "; ".join(filter(None, (self._unheard, self._away, *faults)))
 
     async def run(self) -> None:

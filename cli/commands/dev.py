@@ -21,6 +21,7 @@ from cli.install import apply
 from cli.output import terminal
 from cli.view import screen
 from descheduler.rounds import configured
+from domain import wording
 from kube.client import client as clients
 from kube.client import errors
 from process.configuration import explained_error, settings
@@ -181,7 +182,7 @@ async def _serve(options: Options) -> None:
         terminal.say("all processes are ready, the scheduler calls the extender")
         await enter(hosts.living())
         await _populate(options, hosts, plane)
-        terminal.say(f"{options.nodes} simulated nodes and this machine report")
+        terminal.say(_reporting(options.nodes))
         metrics = "  ".join(f"{name} {app.health_url}/metrics" for name, app in running.apps())
         named = list(hosts.agents.items())[-SHOWN_AGENTS:]
         agents = "  ".join(f"{name} {agent.health_url}" for name, agent in named)
@@ -206,6 +207,11 @@ async def _serve(options: Options) -> None:
         ended, _ = await asyncio.wait(watching, return_when=asyncio.FIRST_COMPLETED)
         for task in ended:
             task.result()
+
+
+def _reporting(nodes: int) -> str:
+    simulated = wording.count(nodes, "simulated node", "simulated nodes")
+    return f"{simulated} and this machine report"
 
 
 def _processes(options: Options) -> all_in_one.Options:

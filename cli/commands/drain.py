@@ -17,6 +17,7 @@ from descheduler.framework import protocols
 from descheduler.migration import reads
 from descheduler.migration.plan import conditions, facts, jobs
 from descheduler.model import object_projection, objects, picture, podinfo
+from domain import wording
 from kube.client import client as clients
 from kube.client import errors
 from process.configuration import explained_error
@@ -298,8 +299,8 @@ class Drain:
             if raw is not None:
                 node = seen.nodes.get(pod.node)
                 terminal.say(departures.held(pod, raw, node, self._clock.now()))
-        if len(new) > _MOST:
-            terminal.say(f"{len(new) - _MOST} more are still terminating")
+        if more := len(new[_MOST:]):
+            terminal.say(f"{wording.count(more, 'more is', 'more are')} still terminating")
 
     async def aborted(self) -> int:
         """End the open jobs of an earlier drain whose pods are not leaving, and uncordon."""
@@ -316,7 +317,9 @@ class Drain:
                 await self._clock.sleep(_LOOK_SECONDS)
         await self._cordon(is_closed=False)
         terminal.lines(drain_abort.lines(found.goes_on))
-        terminal.say(f"{ended} jobs are aborted, node {self._node} is uncordoned")
+        terminal.say(
+            f"{wording.count(ended, 'job is', 'jobs are')} aborted, node {self._node} is uncordoned"
+        )
         return entry.OK
 
     async def _judged(self) -> drain_abort.Judged:

@@ -11,6 +11,7 @@ from cli import clusters
 from cli.install import in_place, scheduler_file
 from cli.install.dashboards import pages, panels
 from cli.output import terminal
+from domain import wording
 from process.runtime import entry
 
 
@@ -47,7 +48,8 @@ def _crds(chosen: argparse.Namespace) -> int:
     chosen.output.mkdir(parents=True, exist_ok=True)
     for name, document in documents.items():
         (chosen.output / name).write_text(text(document), encoding="utf-8")
-    terminal.say(f"wrote {len(documents)} definitions to {chosen.output}")
+    written = wording.count(len(documents), "definition", "definitions")
+    terminal.say(f"wrote {written} to {chosen.output}")
     return entry.OK
 
 

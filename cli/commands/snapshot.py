@@ -7,6 +7,7 @@ from pathlib import Path
 from api import resources
 from cli.output import terminal
 from cli.snapshot import reader, renaming
+from domain import wording
 from kube.client import errors
 from process.runtime import clock as clocks
 from process.runtime import entry
@@ -42,7 +43,8 @@ def _run(chosen: argparse.Namespace) -> int:
         terminal.warn(f"koord snapshot: {error}")
         return entry.FAILED
     count = sum(map(len, snapshot.objects.values()))
-    terminal.say(f"wrote {count} objects ({size / 1024:.0f} KiB) to {chosen.to}")
+    written = wording.count(count, "object", "objects")
+    terminal.say(f"wrote {written} ({size / 1024:.0f} KiB) to {chosen.to}")
     for what, why in sorted(snapshot.unread.items()):
         terminal.warn(f"note: {what} is not in it: {why}")
     for one in snapshot.unreadable[:20]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from agent.model import capability_matrix, live_switches
+from domain import wording
 
 KNOWN: Final[Mapping[str, str]] = {
     "webhook": "changes and checks of pods and objects at admission",
@@ -55,4 +56,4 @@ def _where(live: live_switches.Live, key: str, nodes: Mapping[str, Mapping[str, 
     found = sorted(name for name, labels in nodes.items() if alone.of_node(labels).key == key)
     more = ", ..." if len(found) > MOST_NODES else ""
     named = f" ({', '.join(found[:MOST_NODES])}{more})" if found else ""
-    return f": {len(found)} of {len(nodes)} nodes{named}"
+    return f": {len(found)} of {wording.count(len(nodes), 'node', 'nodes')}{named}"

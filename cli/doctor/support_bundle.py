@@ -17,6 +17,7 @@ from api.wire import durations
 from cli import reading
 from cli.doctor import redaction, survey
 from cli.doctor.checkup import checks, facts, findings
+from domain import wording
 from kube.client import client as clients
 from kube.client import errors
 from process.configuration import explained_error, printable
@@ -170,8 +171,8 @@ class Collector:
             read += [self._logs(pod), self._pages(pod)]
         await asyncio.gather(*read)
         if agents > MOST_AGENTS:
-            left = agents - MOST_AGENTS
-            self._box.problems.append(f"logs: left out those of {left} agents")
+            left = wording.count(agents - MOST_AGENTS, "agent", "agents")
+            self._box.problems.append(f"logs: left out those of {left}")
 
     async def _logs(self, pod: facts.Raw) -> None:
         path = resources.PODS.path(self._namespace, facts.name(pod), "log")

@@ -10,6 +10,7 @@ from cli.explain import stories
 from cli.explain.pod import pod_facts
 from cli.gangs import answer, preview, table
 from cli.gangs import cluster as clusters
+from domain import wording
 from domain.gangs import declaration
 
 Raw = Mapping[str, Any]
@@ -102,16 +103,20 @@ def verdict(found: clusters.Cluster, gang: clusters.Gang) -> str:
         return f"{name} has a PodGroup with a minimum of {least} and no pods yet."
     if state == table.ENDED:
         ended, failed = gang.count(clusters.SUCCEEDED), gang.count(clusters.FAILED)
-        return f"{name} has ended: {ended} members have succeeded, {failed} have failed."
-    on = f"{gang.placed} of {len(gang.present)} members are bound"
+        return (
+            f"{name} has ended: {wording.count(ended, 'member has', 'members have')} succeeded, "
+            f"{wording.count(failed, 'has', 'have')} failed."
+        )
+    on = table.bound(gang.placed, len(gang.present))
     if state == table.BELOW:
         return f"{name} is below its minimum of {least}: {on}."
     if state == table.PLANNED:
-        kept = gang.count(clusters.PLANNED)
-        return f"{name} has a plan: {kept} members have a place, {on} (minimum {least})."
+        kept = wording.count(gang.count(clusters.PLANNED), "member has", "members have")
+        return f"{name} has a plan: {kept} a place, {on} (minimum {least})."
     if state == table.RUNNING:
         more = table.waits_for(found, gang)
-        rest = f"; {gang.count(clusters.WAITS)} wait: {more}" if more else ""
+        waits = wording.count(gang.count(clusters.WAITS), "waits", "wait")
+        rest = f"; {waits}: {more}" if more else ""
         return stories.ended(f"{name} is bound: {on} (minimum {least}){rest}")
     return stories.ended(f"{name} {_clause(table.waits_for(found, gang))}")
 
@@ -127,7 +132,7 @@ def _declared(gang: clusters.Gang) -> stories.Chapter:
     sentences = [
         (
             f"Its settings come from {_SOURCES[declared.source]}: at least "
-            f"{declared.min_member} members start together."
+            f"{wording.count(declared.min_member, 'member starts', 'members start')} together."
         ),
         f"Match policy {declared.match_policy.value}: {_POLICIES[declared.match_policy]}.",
         f"Mode {declared.mode.value}: {_MODES[declared.mode]}.",
@@ -157,11 +162,12 @@ def _members(gang: clusters.Gang) -> stories.Chapter:
         more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
         sentences.append(f"{len(found)} {_plural(state, len(found))}: {listed}{more}.")
     if gang.missing:
-        sentences.append(f"{gang.missing} do not exist yet.")
+        sentences.append(f"{wording.count(gang.missing, 'does', 'do')} not exist yet.")
     spread = gang.nodes()
     if spread:
         nodes = ", ".join(f"{node} ({count})" for node, count in list(spread.items())[:_MOST])
-        more = f" and {len(spread) - _MOST} more nodes" if len(spread) > _MOST else ""
+        rest = len(spread) - _MOST
+        more = f" and {wording.count(rest, 'more node', 'more nodes')}" if rest > 0 else ""
         sentences.append(f"By node: {nodes}{more}.")
     figures = {
         "members": [
@@ -234,7 +240,8 @@ def _group(found: clusters.Cluster, gang: clusters.Gang) -> stories.Chapter:
     sentences = [
         stories.ended(
             f"Gang {one.name} starts together with it: {table.state(one)}, "
-            f"{len(one.present)} members, at least {one.declared.min_member}"
+            f"{wording.count(len(one.present), 'member', 'members')}, at least "
+            f"{one.declared.min_member}"
         )
         for one in found.group(gang)
         if one.declared.id != gang.declared.id
@@ -278,6 +285,7 @@ def _problems(facts: Facts, gang: clusters.Gang) -> stories.Chapter:
 
 def _helps(facts: Facts, gang: clusters.Gang) -> Iterator[str]:
     if gang.missing and gang.present:
-        yield f"{gang.missing} more pods that name the gang, or a lower minimum"
+        more = wording.count(gang.missing, "more pod that names", "more pods that name")
+        yield f"{more} the gang, or a lower minimum"
     if facts.trial is not None:
         yield from facts.trial.helps

@@ -14,7 +14,6 @@ from domain import wording
 
 _MOST: Final = 10
 _LONGEST: Final = 253
-_UNITS: Final = {"cpu": names.CPU, "cpi": names.CPU, "memory": names.MEMORY, "io": names.MEMORY}
 
 
 class Suspect(msgspec.Struct, frozen=True):
@@ -116,13 +115,18 @@ def _blame(one: Entry) -> str:
 
 def _suspects(one: Entry) -> Iterator[str]:
     resource = one.signal.partition("-")[0]
-    native = _UNITS.get(resource, names.CPU)
-    unit = {"memory": " of memory", "io": " of disk traffic per second"}.get(resource, " cores")
     for held in one.suspects[:_MOST]:
         key = f"{held.namespace}/{held.name}" if held.namespace else held.name
         quality = f" ({_word(held.qos)})" if held.qos else ""
-        rise = held.rise * 1000 if native == names.CPU else held.rise
-        yield f"{_word(key)}{quality}, which added {wording.amount(native, int(rise))}{unit}"
+        yield f"{_word(key)}{quality}, which added {_rise(resource, held.rise)}"
+
+
+def _rise(resource: str, rise: float) -> str:
+    if resource == "memory":
+        return wording.named(names.MEMORY, int(rise))
+    if resource == "io":
+        return f"{wording.amount(names.MEMORY, int(rise))} of disk traffic per second"
+    return wording.named(names.CPU, int(rise * 1000))
 
 
 def _word(text: str) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from api import names
+from domain import wording
 
 Raw = Mapping[str, Any]
 Row = Sequence[str]
@@ -53,19 +54,22 @@ def _head(layout: Raw) -> Iterator[str]:
     counts = [f"{sum(one['type'] == kind for one in layout['devices'])} {kind}" for kind in kinds]
     sockets, zones = len(layout["sockets"]), len(layout["numaNodes"])
     parts = [
-        _counted(cpus["count"], "CPU"),
-        _counted(sockets, "socket"),
-        _counted(zones, "NUMA node"),
+        _cpus(cpus["count"]),
+        wording.count(sockets, "socket", "sockets"),
+        wording.count(zones, "NUMA node", "NUMA nodes"),
     ]
     yield f"Node {layout['node']}: {', '.join([*parts, *counts])}."
     if not cpus["count"]:
         return
-    threads = f"{_counted(cpus['cores'], 'core')} with {_counted(cpus['threadsPerCore'], 'thread')}"
+    cores = wording.count(cpus["cores"], "core", "cores")
+    threads = f"{cores} with {wording.count(cpus['threadsPerCore'], 'thread', 'threads')}"
     rule = f"; threads of a core: CPUs {cpus['siblings']}" if cpus["siblings"] else ""
     yield f"CPUs: {threads}{rule}."
     yield (
-        f"Pods hold {_size(cpus['held'])} of them, {_size(cpus['reserved'])} are reserved, "
-        f"{cpus['freeCount']} are free, {cpus['freeInWholeCores']} of these in whole cores."
+        f"Pods hold {_size(cpus['held'])} of them, "
+        f"{wording.count(_size(cpus['reserved']), 'is', 'are')} reserved, "
+        f"{wording.count(cpus['freeCount'], 'is', 'are')} free, "
+        f"{cpus['freeInWholeCores']} of these in whole cores."
     )
     policies = [
         f"{title} {layout[key]}"
@@ -80,14 +84,14 @@ def _numa_node(layout: Raw, node: Raw) -> Iterator[str]:
     title = f"  NUMA node {node['numaNode']}"
     yield f"{title}: CPUs {node['cpus']}" if node["cpus"] else f"{title}: no CPUs"
     rows: list[Row] = [
-        ("reserved", node["reserved"], _counted(_size(node["reserved"]), "CPU"), "")
+        ("reserved", node["reserved"], _cpus(_size(node["reserved"])), "")
     ] if node["reserved"] else []  # fmt: skip
     for held in node["holders"]:
-        count = _counted(_size(held["cpus"]), "CPU") if held["cpus"] else ""
+        count = _cpus(_size(held["cpus"])) if held["cpus"] else ""
         rows.append((held["pod"], held["cpus"] or "-", count, _amounts(held["resources"])))
     if node["cpus"]:
         whole = f"{node['freeInWholeCores']} in whole cores"
-        rows.append(("free", node["free"] or "-", _counted(node["freeCount"], "CPU"), whole))
+        rows.append(("free", node["free"] or "-", _cpus(node["freeCount"]), whole))
     yield from _aligned([part for row in rows for part in _wrapped(row)], _INDENT)
     yield from _aligned(_resources(node), _INDENT)
     yield from _devices([one for one in layout["devices"] if one["numaNode"] == node["numaNode"]])
@@ -154,5 +158,5 @@ def _size(cpulist: str) -> int:
     return sum(int(last or first) - int(first) + 1 for first, _, last in spans)
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+def _cpus(number: int) -> str:
+    return wording.count(number, "CPU", "CPUs")

@@ -74,7 +74,8 @@ def _verdict(facts: Facts) -> str:
         return f"Node {facts.name} exists and cannot be read."
     published = resources.node_allocatable(facts.node)
     cpu = published.get(names.BATCH_CPU, 0)
-    return f"Node {facts.name} publishes {cpu / 1000:g} cores for batch work."
+    cores = wording.count(f"{cpu / 1000:g}", "core", "cores")
+    return f"Node {facts.name} publishes {cores} for batch work."
 
 
 # -- the formula -----------------------------------------------------------------------------
@@ -162,7 +163,8 @@ def _taken(facts: Facts) -> stories.Chapter:
             f"publishes, batch pods hold {wording.amount(native, taken)}; "
         )
         if left >= 0:
-            sentences.append(f"{text}{wording.amount(native, left)} are left.")
+            rest = wording.count(wording.amount(native, left), "is", "are")
+            sentences.append(f"{text}{rest} left.")
         else:
             sentences.append(
                 f"{text}that is {wording.amount(native, -left)} more than it lends now."
@@ -185,10 +187,13 @@ def _load(facts: Facts) -> stories.Chapter:
         except quantity.QuantityError:
             continue  # The agent wrote no amount; the story of load goes without it.
         share = f" ({100 * used / total:.0f} %)" if total else ""
-        text = f"{wording.amount(name, used)} of {wording.named(name, total)} are in use{share}"
+        amount = wording.amount(name, used)
+        are = wording.form(amount, "is", "are")
+        text = f"{amount} of {wording.named(name, total)} {are} in use{share}"
         more = int(expected.get(name, 0))
         if more:
-            text += f", {wording.amount(name, more)} more are expected of pods that came lately"
+            later = wording.count(wording.amount(name, more), "more is", "more are")
+            text += f", {later} expected of pods that came lately"
         sentences.append(f"{text}.")
         figures[name] = {"used": used, "allocatable": total, "expectedInAddition": more}
     if metric.status.update_time is not None:

@@ -116,8 +116,9 @@ def _lending(
     for holder, amounts in sorted(mine.holders.items())[:_MOST_HOLDERS]:
         held = _listed(_amounts(amounts))
         sentences.append(f"{holder} uses {held} of its idle minimum{_by_pods(cluster, holder)}.")
-    if len(mine.holders) > _MOST_HOLDERS:
-        sentences.append(f"{len(mine.holders) - _MOST_HOLDERS} more quotas use parts of it.")
+    if (more := len(mine.holders) - _MOST_HOLDERS) > 0:
+        others = wording.count(more, "more quota uses", "more quotas use")
+        sentences.append(f"{others} parts of it.")
     for lender, other in sorted(standing.items()):
         if name in other.holders:
             sentences.append(
@@ -210,8 +211,8 @@ def _waiting(cluster: clusters.Cluster, name: str) -> stories.Chapter:
         short = cluster.forest.shortage(quota, pod.use.requests, preemptible=pod.use.preemptible)
         why = short.text() if short is not None else "its quota has room"
         sentences.append(f"{place} of {len(waiting)}: {pod.key} (priority {pod.priority}): {why}.")
-    if len(waiting) > _MOST_PODS:
-        sentences.append(f"{len(waiting) - _MOST_PODS} more wait behind them.")
+    if more := len(waiting[_MOST_PODS:]):
+        sentences.append(f"{wording.count(more, 'more waits', 'more wait')} behind them.")
     return stories.Chapter("waiting", tuple(sentences), {"pods": len(waiting)})
 
 

@@ -71,7 +71,7 @@ def _verdict(one: clusters.Reserved) -> str:
     used = one.usage
     name = f"Reservation {used.name}"
     if used.phase == scheduling.AVAILABLE:
-        owners = f"{len(used.owners)} owners use" if len(used.owners) != 1 else "1 owner uses"
+        owners = wording.count(len(used.owners), "owner uses", "owners use")
         left = f"{_listed(used.left)} left" if used.left else "nothing is left for other owners"
         return (
             f"{name} holds {_listed(used.reserved)} on node {used.node}: {owners} "
@@ -85,7 +85,7 @@ def _verdict(one: clusters.Reserved) -> str:
         pods = ", ".join(f"{p.namespace}/{p.name}" for p in one.written.status.current_owners)
         running = f", which these pods hold: {pods}" if pods else ""
         wanted = _listed(used.reserved)
-        return f"{name} has node {used.node} and waits there until {wanted} are free{running}."
+        return f"{name} has node {used.node} and waits there for {wanted} to be free{running}."
     wait = f": {stories.ended(one.why)}" if one.why else " for a node."
     return f"{name} is Pending and waits{wait}"
 
@@ -151,8 +151,9 @@ def _permitted(cluster: clusters.Cluster, one: clusters.Reserved) -> stories.Cha
     waiting = list(_waiting(cluster, one))
     for pod, suits in waiting[:_MOST_PODS]:
         sentences.append(f"Pod {pod.metadata.key} waits and {_suits(suits, one)}.")
-    if len(waiting) > _MOST_PODS:
-        sentences.append(f"{len(waiting) - _MOST_PODS} more pods that match wait.")
+    if more := len(waiting[_MOST_PODS:]):
+        others = wording.count(more, "more pod that matches waits", "more pods that match wait")
+        sentences.append(f"{others}.")
     figures = {"waiting": [pod.metadata.key for pod, _ in waiting]}
     return stories.Chapter("who may use it", tuple(sentences), figures)
 
@@ -213,8 +214,8 @@ def _users(one: clusters.Reserved) -> stories.Chapter:
         f"Pod {pod.key} uses it; it requests {_listed(pod.requests)}."
         for pod in owners[:_MOST_PODS]
     ]
-    if len(owners) > _MOST_PODS:
-        sentences.append(f"{len(owners) - _MOST_PODS} more pods use it.")
+    if more := len(owners[_MOST_PODS:]):
+        sentences.append(f"{wording.count(more, 'more pod uses', 'more pods use')} it.")
     if one.usage.phase == scheduling.SUCCEEDED and not owners:
         sentences += [
             f"Pod {_key(gone.namespace, gone.name)} used it; the pod has ended."

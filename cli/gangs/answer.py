@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from api.wire import durations
 from cli.gangs import preview, table, victims
+from domain import wording
 
 _MOST: Final = 8
 """Nodes that are named in the text; the document names all."""
@@ -40,30 +41,35 @@ def subject(one: preview.Preview) -> str:
 def verdict(one: preview.Preview) -> str:
     """Say whether a group fits."""
     places, all_of = len(one.places), one.members
+    members, find = (
+        wording.count(all_of, "member", "members"),
+        wording.form(places, "finds", "find"),
+    )
     if one.fits and one.needed:
         return (
-            f"{subject(one)} fits: {places} of {all_of} members (at least {one.needed} together) "
-            "find a node."
+            f"{subject(one)} fits: {places} of {members} (at least {one.needed} together) "
+            f"{find} a node."
         )
     if one.fits:
         return (
             f"{subject(one)} has its minimum; further members are placed one by one: {places} of "
-            f"{all_of} find a node."
+            f"{all_of} {find} a node."
         )
     if one.scattered:
         return (
-            f"{subject(one)} does not fit: no part of the network takes {one.needed} members; "
-            f"{places} of {all_of} find a node anywhere."
+            f"{subject(one)} does not fit: no part of the network takes "
+            f"{wording.count(one.needed, 'member', 'members')}; {places} of {all_of} {find} a node "
+            "anywhere."
         )
     return (
-        f"{subject(one)} does not fit: {places} of {all_of} members find a node on {nodes(one)}, "
-        f"{one.needed} have to."
+        f"{subject(one)} does not fit: {places} of {members} {find} a node on {nodes(one)}, "
+        f"{wording.count(one.needed, 'has to', 'have to')}."
     )
 
 
 def nodes(one: preview.Preview) -> str:
     """Say how many nodes there are."""
-    return f"{one.nodes} node{'s' * (one.nodes != 1)}"
+    return wording.count(one.nodes, "node", "nodes")
 
 
 def sentences(one: preview.Preview, now: float) -> Iterator[str]:
@@ -78,7 +84,7 @@ def sentences(one: preview.Preview, now: float) -> Iterator[str]:
     elif one.tightest:
         yield f"The tightest member is {one.tightest}:"
         for each in one.refused:
-            yield f"  {each.nodes} node{'s' * (each.nodes != 1)} by {each.by}: {each.reason}"
+            yield f"  {wording.count(each.nodes, 'node', 'nodes')} by {each.by}: {each.reason}"
     elif one.sentence:
         yield f"{one.sentence[0].upper()}{one.sentence[1:]}."
     if not one.fits:
@@ -98,13 +104,15 @@ def leaving(found: victims.Leaving) -> Iterator[str]:
         return
     if found.evicted:
         count = len(found.evicted)
-        yield f"It would preempt {count} pod{'s' * (count != 1)} of lower priority, all or none:"
+        pods = wording.count(count, "pod", "pods")
+        yield f"It would preempt {pods} of lower priority, all or none:"
         for one in found.evicted[:_MOST]:
             yield f"  {one.pod} (priority {one.priority}) on {one.node}"
         if count > _MOST:
             yield f"  and {count - _MOST} more"
     if found.waited:
-        yield f"It waits for {len(found.waited)} pods that are leaving."
+        pods = wording.count(len(found.waited), "pod that is", "pods that are")
+        yield f"It waits for {pods} leaving."
 
 
 def document(found: preview.Answer) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from cli.gangs import workloads
 from cli.placement import asked_pod
 from cli.snapshot import format as formats
 from cli.snapshot import projection
+from domain import wording
 from domain.gangs import declaration
 
 Raw = dict[str, Any]
@@ -69,9 +70,11 @@ def of_file(
     alone = [raw for raw in pods if _gang_of(raw) is None]
     if alone:
         _declare(alone)
+        count = len(alone)
         notes.append(
-            f"{len(alone)} pods of the file declare no gang; they are tried as one gang of "
-            f"{len(alone)} members"
+            f"{wording.count(count, 'pod of the file declares', 'pods of the file declare')} no "
+            f"gang; {wording.form(count, 'it is', 'they are')} tried as one gang of "
+            f"{wording.count(count, 'member', 'members')}"
         )
     groups = [_pod_group(raw, namespace) for raw in expanded.groups]
     changed = _with_groups(_with_pods(snapshot, pods, notes), groups)
@@ -141,10 +144,14 @@ def _with_pods(
 ) -> formats.Snapshot:
     held, replaced = asked_pod.without(snapshot, set(map(asked_pod.key_of, pods)))
     if replaced:
-        notes.append(
+        told = wording.form(
+            len(replaced),
+            "1 pod that waits in the cluster has a name of the file; that of the file takes its "
+            "place",
             f"{len(replaced)} pods that wait in the cluster have names of the file; those of the "
-            "file take their places"
+            "file take their places",
         )
+        notes.append(told)
     found = {**snapshot.objects, resources.PODS.review_name(): (*held, *pods)}
     return msgspec.structs.replace(snapshot, objects=found)
 
@@ -199,10 +206,13 @@ def _missing(snapshot: formats.Snapshot, gang: clusters.Gang, notes: list[str]) 
     if gang.missing > workloads.MOST_PODS:
         raise AskedGangError(f"gang {gang.name} lacks {gang.missing} members, too many to try")
     last = gang.present[-1]
-    notes.append(
-        f"{gang.missing} members of gang {gang.name} do not exist; they are tried as copies of "
-        f"{last.key}"
+    tried = wording.form(
+        gang.missing,
+        "does not exist; it is tried as a copy",
+        "do not exist; they are tried as copies",
     )
+    members = wording.count(gang.missing, "member", "members")
+    notes.append(f"{members} of gang {gang.name} {tried} of {last.key}")
     for raw in snapshot.of(resources.PODS):
         if raw["metadata"].get("uid") == last.pod.metadata.uid:
             yield from (_copy(raw, gang, number) for number in range(gang.missing))

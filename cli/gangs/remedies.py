@@ -9,6 +9,7 @@ import msgspec
 from api.plugin_args import models
 from cli.placement import whole_extender
 from cli.quota import cluster as quota_cluster
+from domain import wording
 from extender.gangs.network import network_plan
 from extender.gangs.planning import planner
 from extender.state import cluster_state, deltas, records
@@ -67,7 +68,8 @@ def _fewer(shortage: Shortage) -> Iterator[str]:
     for gang, needed in shortage.needed.items():
         count = placed.count(gang)
         if 0 < count < needed:
-            yield f"a minimum of {count} members of gang {gang} instead of {needed}"
+            members = wording.count(count, "member", "members")
+            yield f"a minimum of {members} of gang {gang} instead of {needed}"
 
 
 def _more_nodes(
@@ -79,7 +81,8 @@ def _more_nodes(
         nodes = _nodes_needed(cluster, whole, shortage, name)
         if nodes:
             like = f"{count} nodes are like it" if count > 1 else "no other node is like it"
-            text = f"{nodes} more node{'s' * (nodes != 1)} like {name}, empty ({like})"
+            more = wording.count(nodes, "more node", "more nodes")
+            text = f"{more} like {name}, empty ({like})"
             found.append((nodes, name, text))
     yield from (text for _, _, text in sorted(found)[:2])
 

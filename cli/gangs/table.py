@@ -6,6 +6,7 @@ from typing import Any, Final
 from api.wire import durations
 from cli.gangs import cluster as clusters
 from cli.output import columns
+from domain import wording
 from domain.gangs import declaration, option_texts
 
 COLUMNS: Final = (
@@ -85,10 +86,16 @@ def totals(found: clusters.Cluster) -> str:
     for one in found.listed:
         counts[state(one)] += 1
     listed = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-    gangs = f"{len(found.listed)} gang{'s' * (len(found.listed) != 1)}"
+    gangs = wording.count(len(found.listed), "gang", "gangs")
     members = sum(len(one.present) for one in found.listed)
     placed = sum(one.placed for one in found.listed)
-    return f"{gangs}: {listed or 'none'}. {placed} of {members} members are bound."
+    return f"{gangs}: {listed or 'none'}. {bound(placed, members)}."
+
+
+def bound(placed: int, members: int) -> str:
+    """Say how many of some members are bound."""
+    of = f"{placed} of {wording.count(members, 'member', 'members')}"
+    return f"{of} {wording.form(placed, 'is', 'are')} bound"
 
 
 def problems(found: clusters.Cluster) -> Iterator[tuple[str, str]]:
@@ -107,8 +114,9 @@ def of_gang(gang: clusters.Gang) -> Iterator[tuple[str, str]]:
             else "write annotation gang.scheduling.koordinator.sh/min-available on its pods",
         )  # fmt: skip
     if gang.below:
+        members = wording.count(declared.min_member, "member", "members")
         yield (
-            f"gang {name} ran and has {gang.placed} of {declared.min_member} members left",
+            f"gang {name} ran and has {gang.placed} of {members} left",
             f"koord explain gang {name} says which; koord.sh/gang-repair says what happens then",
         )
     generations = {one.generation for one in gang.members if one.state == clusters.PLANNED}

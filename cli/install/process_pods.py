@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from cli.doctor.checkup import facts, findings
+from domain import wording
 
 AGENT: Final = "agent"
 """Component of the pods that put their nodes back."""
@@ -35,9 +36,11 @@ def about(nodes: Iterable[str]) -> Iterator[str]:
     """Say what is to be done about nodes at risk, if there are any."""
     listed = sorted(nodes)
     if listed:
+        agents = wording.form(len(listed), "the agent", "agents")
         yield (
-            f"agents of {len(listed)} nodes are not ready and may leave limits behind: "
-            f"{findings.some(listed)}; `koord agent undo` on a node puts it back"
+            f"{agents} of {wording.count(len(listed), 'node is', 'nodes are')} not ready and may "
+            f"leave limits behind: {findings.some(listed)}; `koord agent undo` on a node puts it "
+            "back"
         )
 
 

@@ -7,6 +7,7 @@ from typing import Final, assert_never
 from api import resources
 from cli.install import waiting_pods
 from cli.output import terminal
+from domain import wording
 from kube.client import client as clients
 from kube.client import errors
 from process.runtime import clock as clocks
@@ -56,8 +57,9 @@ class Releasing:
         left = iter(releases)
         workers = (self._work(left, len(releases)) for _ in range(min(AT_ONCE, len(releases))))
         await asyncio.gather(*workers)
+        writes = wording.count(self._done, "write", "writes")
         for sentence in waiting_pods.sentences(releases):
-            terminal.say(f"{sentence} ({self._done} writes, {len(self.failures)} refused)")
+            terminal.say(f"{sentence} ({writes}, {len(self.failures)} refused)")
 
     async def _work(self, left: Iterator[waiting_pods.Release], total: int) -> None:
         for release in left:
@@ -77,4 +79,5 @@ class Releasing:
         now = self._clock.monotonic()
         if now >= self._told_at + PROGRESS_SECONDS:
             self._told_at = now
-            terminal.say(f"{self._done} of {total} waiting pods released")
+            pods = wording.count(total, "waiting pod", "waiting pods")
+            terminal.say(f"{self._done} of {pods} released")

@@ -8,6 +8,7 @@ from api import names, resources
 from cli import reading
 from cli.doctor.checkup import facts, findings, neighbours
 from cli.install import process_pods, waiting_pods
+from domain import wording
 
 LEASES: Final = (
     "koordinator-manager", "koord-scheduler", "koord-descheduler", names.LEASE_GANG_BACKLOG,
@@ -320,8 +321,9 @@ def _purged(there: Inventory, options: Options) -> Iterator[Delete]:
 def _notes(there: Inventory, options: Options) -> Iterator[str]:
     yield from _about_pods(there.pods)
     if there.unreadable:
-        odd = findings.some(list(there.unreadable))
-        yield f"{len(there.unreadable)} objects cannot be read and stay as they are: {odd}"
+        count, odd = len(there.unreadable), findings.some(list(there.unreadable))
+        stay = wording.form(count, "stays as it is", "stay as they are")
+        yield f"{wording.count(count, 'object', 'objects')} cannot be read and {stay}: {odd}"
     releases = {
         str(facts.meta(item, "annotations")[HELM])
         for _, item in (*there.workloads, *there.installed)
@@ -337,7 +339,8 @@ def _notes(there: Inventory, options: Options) -> Iterator[str]:
     made = [item for _, item in there.reports if not _made_by_us(item)]
     if made:
         kinds = "NodeMetrics, NodeSLOs, explanations, Devices, topologies, PodMigrationJobs"
-        yield f"{len(made)} objects that people made are kept: {kinds}"
+        objects = wording.count(len(made), "object", "objects")
+        yield f"{objects} that people made {wording.form(len(made), 'is', 'are')} kept: {kinds}"
     claimed = sorted(
         manager
         for node in there.nodes
@@ -358,16 +361,19 @@ def _notes(there: Inventory, options: Options) -> Iterator[str]:
 def _about_pods(pods: Sequence[facts.Pod]) -> Iterator[str]:
     batch = [pod.key for pod in pods if pod.is_batch and not pod.ended and pod.node]
     if batch:
+        count = len(batch)
         yield (
-            f"{len(batch)} pods ask for batch or mid resources; they keep running, and once ended "
-            f"nothing like them can be placed: {findings.some(batch)}"
+            f"{wording.count(count, 'pod asks', 'pods ask')} for batch or mid resources; "
+            f"{wording.form(count, 'it keeps', 'they keep')} running, and once ended nothing like "
+            f"{wording.form(count, 'it', 'them')} can be placed: {findings.some(batch)}"
         )
     waiting = [p.key for p in pods if p.is_batch and not p.node and not p.ended]
     if waiting:
-        yield f"{len(waiting)} waiting pods ask for what no node lends: {findings.some(waiting)}"
+        ask = wording.count(len(waiting), "waiting pod asks", "waiting pods ask")
+        yield f"{ask} for what no node lends: {findings.some(waiting)}"
     ours = [p.key for p in pods if p.scheduler == names.SCHEDULER and not p.node and not p.ended]
     if ours:
         yield (
-            f"{len(ours)} waiting pods name the scheduler {names.SCHEDULER}, which ends: "
-            f"{findings.some(ours)}"
+            f"{wording.count(len(ours), 'waiting pod names', 'waiting pods name')} the scheduler "
+            f"{names.SCHEDULER}, which ends: {findings.some(ours)}"
         )

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from api import names
 from cli.doctor.checkup import facts, findings
+from domain import wording
 
 GATES: Final = (names.GATE_QUOTA, names.GATE_GANG)
 """Scheduling gates that only our processes open."""
@@ -79,4 +80,4 @@ def sentences(releases: Sequence[Release]) -> Iterator[str]:
     ):
         pods = [f"{one.namespace}/{one.name}" for one in releases if isinstance(one, kind)]
         if pods:
-            yield f"{what} of {len(pods)} pods: {findings.some(pods)}"
+            yield f"{what} of {wording.count(len(pods), 'pod', 'pods')}: {findings.some(pods)}"

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TextIO
 
+from domain import wording
 from process.configuration import explained_error, printable
 
 LONGEST: Final = 4096
@@ -27,8 +28,9 @@ class OutputError(explained_error.ExplainedError):
 def plain(text: object) -> str:
     """Return one line in which every control and format character is escaped."""
     found = str(text)
-    if len(found) > LONGEST:
-        found = f"{found[:LONGEST]}… ({len(found) - LONGEST} more characters)"
+    if (more := len(found) - LONGEST) > 0:
+        left = wording.count(more, "more character", "more characters")
+        found = f"{found[:LONGEST]}… ({left})"
     return printable.escaped(found)
 
 

@@ -32,7 +32,7 @@ def lines(found: preview.Preview, most: int = _MOST) -> Iterator[str]:
 
 
 def _nodes(count: int) -> str:
-    return f"{count} node{'s' * (count != 1)}"
+    return wording.count(count, "node", "nodes")
 
 
 def _fits(subject: str, found: preview.Preview, most: int) -> Iterator[str]:
@@ -54,7 +54,7 @@ def _leaves(leaving: preview.Leaving) -> Iterator[str]:
     victims, awaited = leaving.victims, leaving.awaited
     deeds = [
         *([f"evict {_pods(len(victims))}"] if victims else ()),
-        *([f"wait for {_pods(len(awaited))} that leave{'s' * (len(awaited) == 1)} already"]
+        *([f"wait for {wording.count(len(awaited), 'pod that leaves', 'pods that leave')} already"]
           if awaited else ()),
     ]  # fmt: skip
     yield (
@@ -67,7 +67,7 @@ def _leaves(leaving: preview.Leaving) -> Iterator[str]:
 
 
 def _pods(count: int) -> str:
-    return f"{count} pod{'s' * (count != 1)}"
+    return wording.count(count, "pod", "pods")
 
 
 def _leaver(one: preview.Leaver) -> str:

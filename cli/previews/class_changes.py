@@ -11,6 +11,7 @@ from api.koordinator import colocation
 from api.koordinator.metadata import qos
 from api.kubernetes import core
 from cli import reading
+from domain import wording
 from domain.pods import profile_effects, profiles
 
 Raw = Mapping[str, Any]
@@ -126,7 +127,7 @@ def lines(found: Changes) -> Iterator[str]:
     """Yield what differs for people."""
     share = "" if found.percent == 100 else f", of which it changes {found.percent} %"
     yield (
-        f"profile {found.profile}: selects {found.matched} pods{share}; "
+        f"profile {found.profile}: selects {wording.count(found.matched, 'pod', 'pods')}{share}; "
         f"{len(found.changes)} would get other classes"
     )
     for change in found.changes:

@@ -7,6 +7,7 @@ from typing import Any
 from cli import reading
 from cli.doctor.checkup import facts
 from cli.explain import lending_breakdown
+from domain import wording
 from manager.cluster_settings import plan as cluster_settings
 from process.runtime import clock as clocks
 
@@ -96,7 +97,8 @@ def amount(resource: str, value: int) -> str:
 def lines(found: Changes) -> Iterator[str]:
     """Yield what differs for people."""
     nodes = {change.node for change in found.changes}
-    yield f"cluster settings: {len(nodes)} of {found.nodes} nodes would lend other amounts"
+    every = wording.count(found.nodes, "node", "nodes")
+    yield f"cluster settings: {len(nodes)} of {every} would lend other amounts"
     for change in found.changes:
         old, new = amount(change.resource, change.before), amount(change.resource, change.after)
         sign = "+" if change.after > change.before else "-"

@@ -7,6 +7,7 @@ from typing import Final
 
 from descheduler.migration.plan import conditions, facts, gang_barrier
 from descheduler.model import objects, podinfo
+from domain import wording
 
 _MOST: Final = 5
 
@@ -54,13 +55,12 @@ def lines(goes_on: Sequence[objects.Job]) -> Iterator[str]:
     for job in goes_on:
         by_group[gang_barrier.group(job)].append(job.pod_key)
     for group, keys in sorted(by_group.items()):
-        one = len(keys) == 1
-        moves = "1 move goes on" if one else f"{len(keys)} moves go on"
+        moves = wording.count(len(keys), "move goes on", "moves go on")
         if group:
             gang = group.partition("@")[0]
             why = f"since a pod of gang {gang} is leaving already, which moves as a whole"
         else:
-            why = f"since {'its pod is' if one else 'their pods are'} leaving already"
+            why = f"since {wording.form(len(keys), 'its pod is', 'their pods are')} leaving already"
         more = f" and {len(keys) - _MOST} more" if len(keys) > _MOST else ""
         yield f"{moves}, {why}: {', '.join(sorted(keys)[:_MOST])}{more}"
 

@@ -10,6 +10,7 @@ from api import names
 from cli.rebalancing import drain_plan
 from descheduler.migration.plan import conditions
 from descheduler.model import objects, podinfo
+from domain import wording
 
 _WIDTH: Final = 24
 _MOST: Final = 5
@@ -119,12 +120,15 @@ def bar(found: Progress) -> str:
     full = _WIDTH * done // total
     parts = []
     if found.jobs:
-        parts.append(f"{len(found.moved)} of {found.jobs} pods have moved")
+        pods = wording.count(found.jobs, "pod", "pods")
+        have = wording.form(len(found.moved), "has", "have")
+        parts.append(f"{len(found.moved)} of {pods} {have} moved")
     if found.failed:
-        parts.append(f"{len(found.failed)} have not")
+        parts.append(f"{wording.count(len(found.failed), 'has', 'have')} not")
     if found.departures:
-        counts = f"{found.left} of {found.departures}"
-        parts.append(f"{counts} pods that were leaving already have ended")
+        pods = wording.count(found.departures, "pod that was", "pods that were")
+        have = wording.form(found.left, "has", "have")
+        parts.append(f"{found.left} of {pods} leaving already {have} ended")
     waits = [_wait(job) for job in found.open if job.status.message or job.status.reason]
     waits += [f"{pod.key}: the pod is terminating" for pod in found.leaving]
     if waits:
@@ -137,8 +141,8 @@ def failures(found: Progress) -> Iterator[str]:
     for job in found.failed[:_MOST]:
         why = job.status.message or job.status.reason or job.phase
         yield f"{job.pod_key} has not moved ({job.status.reason or job.phase}): {why}"
-    if len(found.failed) > _MOST:
-        yield f"{len(found.failed) - _MOST} more have not moved"
+    if more := len(found.failed[_MOST:]):
+        yield f"{wording.count(more, 'more has', 'more have')} not moved"
 
 
 def lines(plan: drain_plan.Plan) -> Iterator[str]:
@@ -146,7 +150,7 @@ def lines(plan: drain_plan.Plan) -> Iterator[str]:
     fates = drain_plan.Fate
     moves, rest = plan.of(fates.MOVES), (fates.IS_LEAVING, fates.NO_TARGET, fates.MUST_STAY)
     moving, belong = plan.of(fates.IS_MOVING), plan.of(fates.BELONGS)
-    yield f"Node {plan.node}: {_count(len(moves), 'pod moves', 'pods move')}."
+    yield f"Node {plan.node}: {wording.count(len(moves), 'pod moves', 'pods move')}."
     for line in moves:
         together = f" with gang {line.group}" if line.group else ""
         yield f"  {line.pod.key} to {line.target}{together}"
@@ -154,10 +158,13 @@ def lines(plan: drain_plan.Plan) -> Iterator[str]:
         for line in plan.of(fate):
             yield f"  {line.pod.key} {fate}: {line.reason}"
     if moving:
-        yield f"{_count(len(moving), 'pod is', 'pods are')} being moved already."
+        yield f"{wording.count(len(moving), 'pod is', 'pods are')} being moved already."
     if belong:
-        said = _count(len(belong), "pod of a DaemonSet or of the kubelet stays",
-                      "pods of DaemonSets or of the kubelet stay")  # fmt: skip
+        said = wording.count(
+            len(belong),
+            "pod of a DaemonSet or of the kubelet stays",
+            "pods of DaemonSets or of the kubelet stay",
+        )
         yield f"{said}, as on every node."
     if not plan.empties:
         yield "The node does not become empty."
@@ -179,10 +186,6 @@ def document(plan: drain_plan.Plan) -> dict[str, object]:
             for line in plan.lines
         ],
     }
-
-
-def _count(number: int, one: str, several: str) -> str:
-    return f"{number} {one if number == 1 else several}"
 
 
 def _wait(job: objects.Job) -> str:

@@ -15,6 +15,7 @@ from descheduler.framework.planning import pipeline, profiles, round_plan
 from descheduler.gain import gain_per_eviction, measured_load
 from descheduler.gain.options import Options
 from descheduler.model import picture
+from domain import wording
 
 MOST_MOVES: Final = 40
 """Moves that are named."""
@@ -48,7 +49,8 @@ def configured(text: str) -> Configured:
     found = document.read(text)
     if found.configuration is None:
         faults = [str(fault) for fault in found.faults]
-        more = [f"and {len(faults) - _MOST_FAULTS} more faults"] if faults[_MOST_FAULTS:] else []
+        rest = len(faults) - _MOST_FAULTS
+        more = [f"and {wording.count(rest, 'more fault', 'more faults')}"] if rest > 0 else []
         raise ConfigurationError("; ".join([*faults[:_MOST_FAULTS], *more]))
     made = tuple(registry.made(one) for one in found.configuration.profiles)
     if not any(one.deschedule or one.balance for one in made):
@@ -82,17 +84,20 @@ def lines(found: Preview) -> Iterator[str]:
     yield f"{plan.summary[:1].upper()}{plan.summary[1:]} ({rounds})."
     for move in plan.moves[:MOST_MOVES]:
         yield f"  {_move(move)}"
-    if plan.moves[MOST_MOVES:]:
-        yield f"  and {len(plan.moves) - MOST_MOVES} more pods"
+    if more := len(plan.moves[MOST_MOVES:]):
+        yield f"  and {wording.count(more, 'more pod', 'more pods')}"
     for cordon in plan.cordons:
         yield f"Node {cordon.node} would be cordoned ({cordon.plugin})."
     if plan.annotations:
-        yield f"{len(plan.annotations)} pods would be annotated with their order of deletion."
+        pods = wording.count(len(plan.annotations), "pod", "pods")
+        its = wording.form(len(plan.annotations), "its", "their")
+        yield f"{pods} would be annotated with {its} order of deletion."
     for refused in plan.refused:
         some = ", ".join(refused.examples)
         yield f"{refused.plugin} asked for {refused.count} more: {refused.reason} ({some})."
     for kept in plan.kept:
-        yield f"The filters of profile {kept.profile} keep {kept.count} pods: {kept.reason}."
+        pods = wording.count(kept.count, "pod", "pods")
+        yield f"The filters of profile {kept.profile} keep {pods}: {kept.reason}."
     for note in plan.notes:
         yield f"{note.plugin}: {note.text}"
     for failure in plan.failures:

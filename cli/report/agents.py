@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from cli.output import charts, written_reports
+from domain import wording
 from domain.daily_sums import effects
 
 _HOUR: Final = 3600.0
@@ -31,9 +32,10 @@ def sentences(days: Days) -> Iterator[str]:
         return
     yield (
         f"Agents held back {of.suppressed / _HOUR:.1f} core-hours of best-effort work and evicted "
-        f"{of.evicted:.0f} pods, {of.evicted_online:.0f} of them online. Where they only observed, "
+        f"{wording.count(f'{of.evicted:.0f}', 'pod', 'pods')}, {of.evicted_online:.0f} of them "
+        "online. Where they only observed, "
         f"they would have held back {of.would_suppress / _HOUR:.1f} core-hours and evicted "
-        f"{of.would_evict:.0f} pods."
+        f"{wording.count(f'{of.would_evict:.0f}', 'pod', 'pods')}."
     )
     before = whole([one for one in days if _share(one[1].enforced, one[1].watched) < _MOSTLY])
     after = whole([one for one in days if _share(one[1].enforced, one[1].watched) >= _MOSTLY])

@@ -6,6 +6,7 @@ from typing import Any, Final
 from api import names
 from api.wire import durations, untrusted
 from cli.report import past
+from domain import wording
 from domain.daily_sums import sums
 
 _DAY: Final = 86_400.0
@@ -36,8 +37,9 @@ def past_of(data: Mapping[str, Any] | None, days: int, now: float) -> past.Past:
             "--prometheus where a Prometheus scrapes Koord"
         )
     whole, teams = _together(chosen)
+    said = wording.count(len(chosen), "day", "days")
     return past.Past(
-        f"{len(chosen)} days, by the daily sums of the manager; teams are namespaces",
+        f"{said}, by the daily sums of the manager; teams are namespaces",
         whole.seconds / _HOUR,
         whole.allocatable / _HOUR,
         whole.lent / _HOUR,

@@ -9,6 +9,7 @@ from cli import reading
 from cli.prometheus import cadvisor, samples
 from cli.prometheus import client as prometheus
 from cli.report import uses
+from domain import wording
 from kube.client import client as clients
 from kube.client import errors
 
@@ -87,7 +88,8 @@ async def over_days(source: prometheus.Prometheus, days: int, at: float) -> uses
     return uses.Measured(
         _joined(node_cpu, node_memory, ("node",)),
         _joined(pod_cpu, pod_memory, ("namespace", "pod")),
-        f"the use of {days} days that is exceeded in one of twenty intervals, by a Prometheus",
+        f"the use of {wording.count(days, 'day', 'days')} that is exceeded in one of twenty "
+        "intervals, by a Prometheus",
     )
 
 

@@ -10,6 +10,7 @@ from api import names
 from cli.prometheus import client as prometheus
 from cli.prometheus import samples
 from cli.report import past
+from domain import wording
 
 _STEP: Final = "5m"
 _NODE, _BEST_EFFORT = "node", "best-effort"
@@ -46,7 +47,8 @@ async def over_days(source: prometheus.Prometheus, days: int, at: float) -> past
         hours,
     )
     return past.Past(
-        f"{days} days, by the metrics of Koord in a Prometheus; teams are elastic quotas",
+        f"{wording.count(days, 'day', 'days')}, by the metrics of Koord in a Prometheus; teams are "
+        "elastic quotas",
         hours,
         (allocatable or 0.0) * hours,
         lends * hours,

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from cli.output import charts, written_reports
 from cli.report import agents
+from domain import wording
 
 _MOST_BARS: Final = 12
 
@@ -53,8 +54,9 @@ class Past:
 def report(found: Past) -> written_reports.Report:
     """Return it as a report."""
     whole = found.allocatable or 1.0
+    evicted = wording.count(f"{found.evicted:.0f}", "pod was", "pods were")
     sentences = (
-        f"Measured over {found.hours:.0f} hours: {found.source}.",
+        f"Measured over {wording.count(f'{found.hours:.0f}', 'hour', 'hours')}: {found.source}.",
         (
             f"Nodes offered {found.allocatable:.0f} core-hours. Online work and the system used "
             f"{100 * found.online / whole:.1f} %, with batch and mid pods "
@@ -62,7 +64,7 @@ def report(found: Past) -> written_reports.Report:
         ),
         (
             f"Colocation lent {found.lent:.0f} core-hours, of which batch and mid pods used "
-            f"{found.batch:.0f}; {found.evicted:.0f} pods were evicted."
+            f"{found.batch:.0f}; {evicted} evicted."
         ),
         *agents.sentences(found.did),
     )

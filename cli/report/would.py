@@ -21,6 +21,7 @@ from cli.output import charts, written_reports
 from cli.report import uses
 from cli.simulation import lent
 from cli.snapshot import format as formats
+from domain import wording
 from domain.pods import resources as amounts
 
 _GIB: Final = 1 << 30
@@ -138,7 +139,8 @@ def calculated(snapshot: formats.Snapshot, measured: uses.Measured) -> Would:
     )
     if lacking:
         notes.append(
-            f"of {lacking} nodes only the pods are measured: use of their systems is not taken off"
+            f"of {wording.count(lacking, 'node', 'nodes')} only the pods are measured: use of "
+            f"{wording.form(lacking, 'its system', 'their systems')} is not taken off"
         )
     return Would(
         measured.said, len(nodes), allocatable, requested, used, given, teams, tuple(notes)
@@ -204,7 +206,8 @@ def _sentences(found: Would) -> Iterator[str]:
     average = found.allocatable.cpu / found.nodes if found.nodes else 0.0
     yield f"Measured: {found.said}."
     yield (
-        f"{found.nodes} nodes offer {_cores(found.allocatable.cpu)} cores; "
+        f"{wording.count(found.nodes, 'node offers', 'nodes offer')} "
+        f"{_cores(found.allocatable.cpu)} cores; "
         f"{percent * found.requested.cpu:.0f} % are requested and "
         f"{percent * found.used.cpu:.0f} % used."
     )

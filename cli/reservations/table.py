@@ -7,6 +7,7 @@ from api.koordinator import scheduling
 from api.wire import durations, quantity
 from cli.output import columns
 from cli.reservations import cluster as clusters
+from domain import wording
 from domain.reservations import usage
 
 COLUMNS: Final = (
@@ -91,7 +92,8 @@ def totals(found: clusters.Cluster) -> str:
     """Say in one line how many there are and what they keep that no owner uses."""
     total = usage.totals(one.usage for one in found.listed)
     phases = ", ".join(f"{count} {phase}" for phase, count in total.phases.items() if count)
-    said = [f"{len(found.listed)} Reservations: {phases or 'none'}."]
+    reservations = wording.count(len(found.listed), "Reservation", "Reservations")
+    said = [f"{reservations}: {phases or 'none'}."]
     if total.reserved:
         said.append(
             f"Reserved {amounts(total.reserved)}; owners use {amounts(total.allocated)}; unused "

@@ -21,6 +21,7 @@ from cli.simulation import (
 )
 from cli.snapshot import format as formats
 from cli.snapshot import reader
+from domain import wording
 
 _NOT_PLAYED = (
     "nobody is evicted and no gate opens here: `koord simulate pod` shows preemption, `koord "
@@ -120,9 +121,11 @@ def _told(after: comparison.Side) -> Sequence[str]:
         if one.doubt:
             doubts[one.doubt] = doubts.get(one.doubt, 0) + 1
     for doubt, count in sorted(doubts.items()):
-        found.append(f"kube-scheduler may choose other nodes for {count} pods: {doubt}")
+        pods = wording.form(count, "another node for 1 pod", f"other nodes for {count} pods")
+        found.append(f"kube-scheduler may choose {pods}: {doubt}")
     if after.placed.gated:
-        found.append(f"{len(after.placed.gated)} pods wait behind scheduling gates")
+        pods = wording.count(len(after.placed.gated), "pod waits", "pods wait")
+        found.append(f"{pods} behind scheduling gates")
     if after.placed.waits or after.placed.gated:
         found.append(_NOT_PLAYED)
     return found

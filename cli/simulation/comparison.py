@@ -130,8 +130,8 @@ def _placed(found: Comparison, most: int) -> Iterator[str]:
     places, before = found.changed.placed.places, found.without.placed.places
     waits = found.changed.placed.waits
     yield (
-        f"Of {len(places) + len(waits)} waiting pods {len(places)} would get a place; without the "
-        f"change {len(before)}."
+        f"Of {wording.count(len(places) + len(waits), 'waiting pod', 'waiting pods')} "
+        f"{len(places)} would get a place; without the change {len(before)}."
     )
     anyway = {one.uid: one.node for one in before}
     for one in places[:most]:
@@ -154,7 +154,8 @@ def _over(found: Comparison, *, wide: bool) -> Iterator[str]:
     over = found.changed.over
     if not over:
         return
-    yield f"On {len({one.node for one in over})} nodes pods hold more than would be lent:"
+    nodes = wording.count(len({one.node for one in over}), "node", "nodes")
+    yield f"On {nodes} pods hold more than would be lent:"
     most = len(over) if wide else _MOST
     for one in over[:most]:
         pods = ", ".join(one.pods[:3]) + (" ..." if len(one.pods) > 3 else "")

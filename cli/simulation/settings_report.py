@@ -32,9 +32,10 @@ def _sentences(found: comparison.Comparison) -> Iterator[str]:
     for said in found.said:
         yield f"{said[:1].upper()}{said[1:]}."
     placed = found.changed.placed
+    waiting = len(placed.places) + len(placed.waits)
     yield (
-        f"Of {len(placed.places) + len(placed.waits)} waiting pods {len(placed.places)} would get "
-        f"a place; without the change {len(found.without.placed.places)}."
+        f"Of {wording.count(waiting, 'waiting pod', 'waiting pods')} {len(placed.places)} would "
+        f"get a place; without the change {len(found.without.placed.places)}."
     )
     for table, most in ((_nodes(found), "amounts"), (_pods(found), "pods")):
         if len(table.rows) == _MOST_ROWS:

@@ -16,6 +16,7 @@ import orjson
 
 from api import resources
 from api.wire import durations
+from domain import wording
 
 Raw = dict[str, Any]
 
@@ -95,7 +96,8 @@ def decode(data: bytes, bounds: Bounds = Bounds()) -> Snapshot:  # noqa: B008 - 
     document = _document(text)
     count = sum(map(len, document.objects.values()))
     if count > bounds.objects:
-        raise SnapshotError(f"it holds {count} objects, more than the {bounds.objects} accepted")
+        held = wording.count(count, "object", "objects")
+        raise SnapshotError(f"it holds {held}, more than the {bounds.objects} accepted")
     found: dict[str, tuple[Raw, ...]] = {}
     odd = list(document.unreadable)
     for name, items in document.objects.items():

@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from api.wire import untrusted
+from domain import wording
 
 Day = Mapping[str, Any]
 MOST_ROWS: Final = 20
@@ -91,7 +92,7 @@ def lines(days: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def _summary(day: Mapping[str, Any]) -> Iterator[str]:
     figures: Mapping[str, float] = day["summary"]
     hours = figures["seconds"] / _HOUR
-    nodes = "1 node" if day["nodes"] == 1 else f"{day['nodes']} nodes"
+    nodes = wording.count(day["nodes"], "node", "nodes")
     yield f"{day['date']} (UTC), {nodes}, watched for {hours:.1f} h"
     known = figures["knownSeconds"]
     over = f"{figures['overSeconds'] * 100 / known:.1f} % of the time" if known else "not known"

@@ -8,6 +8,7 @@ from cli.doctor.checkup import findings
 from cli.output import cells, columns
 from cli.quota import table as quota_table
 from cli.view import overview
+from domain import wording
 
 BAR = 18
 NARROWEST = 80
@@ -104,8 +105,8 @@ def lines(shown: overview.Picture, *, wide: bool = False) -> Iterator[str]:
     )
     yield from columns.lines(LINE_COLUMNS, rows, wide=wide)
     yield (
-        f"{shown.running} pods running, {shown.batch_running} of them batch; "
-        f"{len(shown.pending)} pending"
+        f"{wording.count(shown.running, 'pod', 'pods')} running, {shown.batch_running} of them "
+        f"batch; {len(shown.pending)} pending"
     )
     most = len(shown.pending) if wide else MOST_PENDING
     for waiting in shown.pending[:most]:
@@ -124,14 +125,16 @@ def _quotas(shown: overview.Picture, *, wide: bool = False) -> Iterator[str]:
     yield ""
     most = len(ordered) if wide else MOST_QUOTAS
     yield from quota_table.lines(ordered[:most], wide=wide)
-    if len(ordered) > most:
-        yield f"and {len(ordered) - most} more quotas: koord get quota -A"
+    if more := len(ordered[most:]):
+        yield f"and {wording.count(more, 'more quota', 'more quotas')}: koord get quota -A"
 
 
 def _unreadable(shown: overview.Picture) -> Iterator[str]:
     if shown.unreadable:
-        some = findings.some(list(shown.unreadable))
-        yield f"{len(shown.unreadable)} objects of an unexpected shape are left out: {some}"
+        count, some = len(shown.unreadable), findings.some(list(shown.unreadable))
+        objects = wording.count(count, "object", "objects")
+        are = wording.form(count, "is", "are")
+        yield f"{objects} of an unexpected shape {are} left out: {some}"
 
 
 def _cells(row: overview.NodeRow) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 import msgspec
 
 from descheduler.receipts import receipt
+from domain import wording
 
 _LAST_MOMENT: Final = 253_402_300_799.0
 """The end of the year 9999, beyond which no moment can be written."""
@@ -97,7 +98,8 @@ def entered(before: Breaker, one: receipt.Receipt, options: Options, now: float)
 
 def _why(moves: tuple[Settled, ...], options: Options) -> str:
     paid = sum(move.paid for move in moves)
-    text = f"{paid} of its last {len(moves)} moves paid, fewer than {options.least_paid:.0%}"
+    of = wording.count(len(moves), "move", "moves")
+    text = f"{paid} of its last {of} paid, fewer than {options.least_paid:.0%}"
     gained = [move.gained for move in moves if move.gained is not None]
     if not gained:
         return text

@@ -17,6 +17,7 @@ from descheduler.framework.nodes import emptying
 from descheduler.gain import healing, measured_load
 from descheduler.model import fragments, objects, picture, podinfo
 from descheduler.receipts import expectation, receipt
+from domain import wording
 
 Verdict = receipt.Verdict
 Purpose = protocols.Purpose
@@ -114,7 +115,7 @@ def _worse(case: Case, new: podinfo.Pod) -> str:
     """Return why a pod fares worse than before; empty where nothing says so."""
     before, now = case.receipt.quality, expectation.quality(new, case.seen)
     if now.restarts:
-        times = f"{now.restarts} time{'s' if now.restarts > 1 else ''}"
+        times = wording.count(now.restarts, "time", "times")
         return f"the new pod has restarted {times}"
     fresh = {name: value for name, value in now.slowed.items() if name not in before.slowed}
     if fresh:
@@ -174,7 +175,7 @@ def _emptied(case: Case, new: podinfo.Pod) -> receipt.Outcome | None:
         return _of(case, Verdict.PAID, "", new)
     if case.waits < _PATIENCE * case.settle_seconds:
         return None
-    pods = f"{left} pods are" if left > 1 else "1 pod is"
+    pods = wording.count(left, "pod is", "pods are")
     return _of(case, Verdict.NOT_PAID, f"{pods} on its old node still", new)
 
 

@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from api import names
 from api.wire import durations
+from domain import wording
 from domain.gangs import declaration, table
 
 LONGEST: Final = 1024
@@ -36,7 +37,7 @@ def gathering(group: table.Group, gang: str) -> Said | None:
     known = {entry.gang.id: entry for entry in group.gangs}
     named = list(_others(group, known))
     rest = len(group.missing) - len(named)
-    more = f", and {rest} more gangs" if rest else ""
+    more = f", and {wording.count(rest, 'more gang', 'more gangs')}" if rest else ""
     return _said("WaitingForGangs", f"waits for its gang group: {'; '.join(named)}{more}")
 
 
@@ -60,17 +61,27 @@ def being_bound() -> Said:
 
 
 def no_room(
-    sentence: str, *, member: str, placed: int, wanted: int, waiting_seconds: float = 0.0
+    sentence: str,
+    *,
+    member: str,
+    placed: int,
+    wanted: int,
+    waiting_seconds: float = 0.0,
+    blocked: int = 0,
 ) -> Said:
     """Return that there is no room for the whole gang at present.
 
     `placed` of `wanted` members have a place in the best plan, and `sentence` says why `member`
-    (namespace/name) has none.
+    (namespace/name) has none; where it is empty, that holds for `blocked` members.
     """
     since = f", for {_span(waiting_seconds)} now" if waiting_seconds >= 1 else ""
+    gates = "with other scheduling gates"
+    gated = wording.count(blocked, f"member {gates} fits", f"members {gates} fit")
+    who = f"{member} fits" if member else gated
     return _said(
         "InsufficientRoom",
-        f"there is room for {placed} of {wanted} members{since}; {member} fits nowhere: {sentence}",
+        f"there is room for {placed} of {wording.count(wanted, 'member', 'members')}{since}; "
+        f"{who} nowhere: {sentence}",
     )
 
 
@@ -81,17 +92,19 @@ def failed(sentence: str, *, retry_seconds: float) -> Said:
 
 def planned(arrived: int, wanted: int) -> Said:
     """Return that every member has a place and which of them kube-scheduler has brought to it."""
-    return _said(
-        "Planned", f"every member has a place; {arrived} of {wanted} have arrived to be bound"
-    )
+    have = f"{arrived} of {wanted} {wording.form(arrived, 'has', 'have')}"
+    return _said("Planned", f"every member has a place; {have} arrived to be bound")
 
 
 def preempting(victims: int, leaving: int) -> Said:
     """Return that pods of lower priority leave for a gang, with numbers."""
-    also = f", and {_pods(leaving)} that leave anyway" if leaving else ""
+    anyway = wording.count(leaving, "pod that leaves", "pods that leave")
+    also = f", and {anyway} anyway" if leaving else ""
+    have = wording.form(victims, "has", "have")
     return _said(
         "Preempting",
-        f"every member has a place as soon as {_pods(victims)} of lower priority have left{also}",
+        f"every member has a place as soon as {wording.count(victims, 'pod', 'pods')} of lower "
+        f"priority {have} left{also}",
     )
 
 
@@ -109,7 +122,8 @@ def _missing(entry: table.Entry) -> Said:
     gang = entry.gang
     if gang.initialised:
         lacking = gang.min_member - entry.counts.children
-        return _said("WaitingForMembers", f"waits for {lacking} of {gang.min_member} members")
+        members = wording.count(gang.min_member, "member", "members")
+        return _said("WaitingForMembers", f"waits for {lacking} of {members}")
     if gang.name == declaration.NO_NAME:
         return _said(
             "InvalidGang", "the name of its gang is no name of an object; create the pods anew"
@@ -127,10 +141,6 @@ def _missing(entry: table.Entry) -> Said:
         else f"annotation {names.ANNOTATION_GANG_MIN_AVAILABLE}"
     )
     return _said("InvalidGang", f"the {key} is missing or no number; create the pods anew with it")
-
-
-def _pods(number: int) -> str:
-    return "1 pod" if number == 1 else f"{number} pods"
 
 
 def _span(seconds: float) -> str:

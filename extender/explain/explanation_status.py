@@ -9,7 +9,7 @@ import msgspec
 from api import names, resources
 from api.koordinator import event_reasons, explanation
 from api.wire import base, durations
-from domain import conditions
+from domain import conditions, wording
 from extender.explain import refusals
 
 CURRENT: Final = "Current"
@@ -195,7 +195,8 @@ def answered(
 
 def explained(account: refusals.Account) -> Answer:
     """Return that it is said why a pod waits; the figures stand in the status."""
-    return Answer(CURRENT, True, "Explained", f"{len(account.groups)} reasons are given")
+    reasons = wording.count(len(account.groups), "reason is", "reasons are")
+    return Answer(CURRENT, True, "Explained", f"{reasons} given")
 
 
 def located(node: str) -> Answer:

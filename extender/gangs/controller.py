@@ -277,14 +277,14 @@ class GangController:
             return
         said = sentences.no_room(
             found.told,
-            member=found.member or f"{wanted.blocked} members with other scheduling gates",
+            member=found.member,
+            blocked=wanted.blocked,
             placed=found.placed,
             wanted=found.needed,
             waiting_seconds=now - self._since.get(group.id, now),
         )
         self._sayings.say(group, said)
-        pod = parts.pods.get(found.member) or wanted.members[0].pod
-        parts.notices.refused(pod, found.sentence)
+        parts.notices.refused(parts.pods.get(found.member) or wanted.members[0].pod, found.sentence)
 
     async def _open_all(self, ident: str) -> None:
         """Open the gates of a complete group without a plan: nothing is enforced."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Container, Hashable, Mapping
 
 import msgspec
 
+from domain import wording
 from domain.gangs import declaration, plan_record
 from extender.gangs.planning import planner
 from extender.state import allocations, records
@@ -164,7 +165,8 @@ def _short(one: Round, fates: Mapping[str, Fate]) -> str:
         there = [uid for uid, slot in one.slots.items() if slot.gang == gang]
         left = sum(fates[uid] is not Fate.GONE for uid in there)
         if left < min(needed, len(there)):
-            return f"gang {gang} has lost members: {left} of {needed} that it needs are left"
+            are = wording.form(left, "is", "are")
+            return f"gang {gang} has lost members: {left} of {needed} that it needs {are} left"
     return ""
 
 

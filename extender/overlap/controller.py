@@ -13,6 +13,7 @@ import msgspec
 
 from api import resources
 from api.kubernetes import core
+from domain import wording
 from extender.overlap import detector, used_up
 from extender.settings import OverlapSettings
 from extender.state import allocations, claims, cluster_state, records
@@ -146,7 +147,8 @@ class OverlapController:
         for overlap in found:
             self._count(overlap)
             waits.append(await self._resolve(overlap))
-        return controller.Outcome(f"{len(found)} allocations overlap", min(waits))
+        told = wording.count(len(found), "allocation overlaps", "allocations overlap")
+        return controller.Outcome(told, min(waits))
 
     async def _resolve(self, overlap: detector.Overlap) -> float:
         """Do what can be done about an overlap; return when to look again."""

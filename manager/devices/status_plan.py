@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from api import resources
-from domain import conditions
+from domain import conditions, wording
 from domain.devices import device_report, pod_holdings
 from manager.devices import device_objects
 from manager.reconcile import actions, outcomes
@@ -72,7 +72,7 @@ def judged(found: device_objects.DeviceObject) -> tuple[outcomes.Condition, ...]
         note = f"{found.fault}. The node is taken to have no devices"
         return (outcomes.Condition(ACCEPTED, False, "DeviceUnreadable", note),)
     sick = [f"{one.kind} {one.minor}" for one in found.listed if not one.healthy]
-    note = f"{len(found.listed)} devices are listed"
+    note = f"{wording.count(len(found.listed), 'device is', 'devices are')} listed"
     accepted: outcomes.Condition = outcomes.Condition(ACCEPTED, True, "DevicesListed", note)
     if not sick:
         note = "no device is sick"
@@ -100,7 +100,8 @@ def planned(
     message = "the Device cannot be read"
     if allocations is not None:
         count = sum(len(one["allocations"]) for one in allocations)
-        message = f"status names {count} shares of {len(allocations)} devices"
+        devices = wording.count(len(allocations), "device", "devices")
+        message = f"status names {wording.count(count, 'share', 'shares')} of {devices}"
         if (found.written or []) != allocations:
             changed["deviceAllocations"] = allocations or None
     # No generation: without a subresource, the API server counts writes of the status as well.

@@ -5,6 +5,7 @@ from typing import Final
 
 from api import resources
 from api.koordinator import event_reasons
+from domain import wording
 from domain.gangs import declaration
 from manager.gangs import objects, quorum, restart_plan
 from manager.reconcile import actions
@@ -44,12 +45,12 @@ def restored(observed: objects.Observed, standing: quorum.Standing) -> Steps:
 
 def restarted(observed: objects.Observed, restart: restart_plan.Restart) -> Steps:
     """Return the events of a gang whose pods are evicted."""
-    return _told(observed, RESTARTED, _restart(observed, restart, "are"), warning=True)
+    return _told(observed, RESTARTED, _restart(observed, restart, ("is", "are")), warning=True)
 
 
 def would_restart(observed: objects.Observed, restart: restart_plan.Restart) -> Steps:
     """Return the events of a gang whose pods stay because restarts are only observed."""
-    return _told(observed, WOULD_RESTART, _restart(observed, restart, "would be"))
+    return _told(observed, WOULD_RESTART, _restart(observed, restart, ("would be", "would be")))
 
 
 def delayed(observed: objects.Observed, why: str) -> Steps:
@@ -60,7 +61,10 @@ def delayed(observed: objects.Observed, why: str) -> Steps:
 
 def incomplete(observed: objects.Observed, count: int) -> Steps:
     """Return the events of a gang of which a disruption budget has kept some pods."""
-    note = f"disruption budgets have kept {count} pods of gang {observed.gang.id}: they run on"
+    note = (
+        f"disruption budgets have kept {wording.count(count, 'pod', 'pods')} of gang "
+        f"{observed.gang.id}: {wording.form(count, 'it runs', 'they run')} on"
+    )
     return _told(observed, RESTART_INCOMPLETE, note, warning=True)
 
 
@@ -72,12 +76,15 @@ def unreadable(group: objects.Group) -> Steps:
     return (step,)
 
 
-def _restart(observed: objects.Observed, restart: restart_plan.Restart, verb: str) -> str:
-    others = len(restart.gangs) - 1
-    group = f", together with {others} other gangs of its group" if others else ""
+def _restart(
+    observed: objects.Observed, restart: restart_plan.Restart, verbs: tuple[str, str]
+) -> str:
+    count, others = len(restart.pods), len(restart.gangs) - 1
+    gangs = wording.count(others, "other gang", "other gangs")
+    group = f", together with {gangs} of its group" if others else ""
     return (
-        f"gang {observed.gang.id} has lost pods and restarts{group}: {len(restart.pods)} pods "
-        f"{verb} evicted"
+        f"gang {observed.gang.id} has lost pods and restarts{group}: "
+        f"{wording.count(count, 'pod', 'pods')} {wording.form(count, *verbs)} evicted"
     )
 
 

@@ -13,6 +13,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
+from domain import wording
 from domain.gangs import declaration
 from manager.gangs import objects
 
@@ -216,5 +217,7 @@ def _past(memory: Memory | None, observed: objects.Observed) -> frozenset[str]:
 
 def sentence(found: Standing) -> str:
     """Say how far a gang is below its minimum."""
-    succeeded = f", {found.succeeded} have succeeded" if found.succeeded else ""
-    return f"{found.living} of at least {found.minimum} pods have a node{succeeded}"
+    have = wording.count(found.succeeded, "has", "have")
+    succeeded = f", {have} succeeded" if found.succeeded else ""
+    pods = f"{found.living} of at least {wording.count(found.minimum, 'pod', 'pods')}"
+    return f"{pods} {wording.form(found.living, 'has', 'have')} a node{succeeded}"

@@ -6,6 +6,7 @@ from typing import Final
 
 from api import names
 from api.koordinator.metadata import node_payloads
+from domain import wording
 from domain.devices.requests import accelerators
 from domain.lending import colocation, midtier, normalization
 from manager.cluster_settings import strategy
@@ -59,7 +60,8 @@ def withheld(seen: Seen) -> str:
     if report is None or report.updated_at is None:
         return "the agent has not reported yet"
     if colocation.is_stale(report.updated_at, seen.now, seen.rules.degrade_seconds):
-        return f"the agent's last report is {(seen.now - report.updated_at) / 60:.0f} minutes old"
+        minutes = f"{(seen.now - report.updated_at) / 60:.0f}"
+        return f"the agent's last report is {wording.count(minutes, 'minute', 'minutes')} old"
     return "" if report.measured else "the agent's last report says nothing about the node"
 
 
@@ -184,7 +186,8 @@ def sentence(lent: Sequence[breakdown.Resource]) -> str:
 
 
 def _cores(item: breakdown.Resource) -> str:
-    return f"{item.calculated / 1000:g} cores ({_why(item, lambda n: f'{n / 1000:g}')})"
+    cores = wording.count(f"{item.calculated / 1000:g}", "core", "cores")
+    return f"{cores} ({_why(item, lambda n: f'{n / 1000:g}')})"
 
 
 def _gibibytes(item: breakdown.Resource) -> str:

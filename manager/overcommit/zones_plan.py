@@ -7,6 +7,7 @@ from typing import Any, Final
 from api import names
 from api import resources as kinds
 from api.wire import quantity
+from domain import wording
 from domain.lending import colocation, zones
 from manager.overcommit import breakdown, calculation, inventory, node_status
 from manager.reconcile import actions
@@ -65,7 +66,9 @@ def planned(
         return actions.Plan("zones are as they should be")
     body = {"metadata": {"resourceVersion": str(version)}, "zones": wanted}
     step = actions.Merge(kinds.NODE_RESOURCE_TOPOLOGIES, seen.node.name, body)
-    return actions.Plan(f"{len(wanted)} zones offer {_shown(shares)} cores to batch pods", (step,))
+    offer = wording.count(len(wanted), "zone offers", "zones offer")
+    cores = wording.count(_shown(shares), "core", "cores")
+    return actions.Plan(f"{offer} {cores} to batch pods", (step,))
 
 
 def _shown(shares: zones.Share) -> str:

@@ -12,7 +12,7 @@ from api.koordinator import event_reasons
 from api.koordinator.metrics import analysis
 from api.kubernetes import selectors
 from api.wire import base, durations, quantity
-from domain import conditions
+from domain import conditions, wording
 from manager.model import origins
 from manager.recommendation import learned as recommended
 from manager.reconcile import actions, outcomes
@@ -115,7 +115,10 @@ def planned(seen: Seen, rules: Rules) -> actions.Plan:
     learned, told = _learned(seen, wanted, status)
     taken = learned.learn(seen.reports, seen.now)
     judged = _judged(seen, learned)
-    message = f"{seen.matched} pods, {len(seen.reports)} measured, {taken} new figures"
+    message = (
+        f"{wording.count(seen.matched, 'pod', 'pods')}, {len(seen.reports)} measured, "
+        f"{wording.count(taken, 'new figure', 'new figures')}"
+    )
     if not taken:
         return _written(seen, judged, {}, message, rules, told)
     figures = {
@@ -184,7 +187,7 @@ def _confidence(learned: recommended.Learned) -> Judged:
     if not learned.containers:
         return Judged(LOW_CONFIDENCE, True, "NoHistory", "nothing is known yet")
     unsure = [
-        f"{name} ({part.days:.2g} days)"
+        f"{name} ({wording.count(f'{part.days:.2g}', 'day', 'days')})"
         for name, part in sorted(learned.containers.items())
         if part.days < _SURE_DAYS
     ]

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from api import resources
+from domain import wording
 from domain.reservations import conditions
 from manager.reconcile import actions
 from manager.reservations import objects, pre_allocation, priorities, stand_in
@@ -184,7 +185,8 @@ def _pause(
     if wanted is not None and wanted.required and attempts.over is None:
         return actions.Plan("waits for running pods over which it can be placed")
     if attempts.made - attempts.replaced >= rules.tries:
-        return actions.Plan(f"{attempts.made} stand-ins ended without a node")
+        ended = wording.count(attempts.made, "stand-in", "stand-ins")
+        return actions.Plan(f"{ended} ended without a node")
     if attempts.next_at > now:
         return actions.Plan("waits before the next stand-in", again_in=attempts.next_at - now)
     return None
@@ -252,7 +254,7 @@ def why_not(
             )
     if attempts.made - attempts.replaced >= rules.tries:
         return (
-            f"{attempts.made} stand-in pods ended without a node"
+            f"{wording.count(attempts.made, 'stand-in pod', 'stand-in pods')} ended without a node"
             f"{f', the last one: {attempts.last}' if attempts.last else ''}; change the "
             "Reservation to have it tried again"
         )

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 from api import resources
 from api.koordinator import scheduling
 from api.wire import durations, quantity
+from domain import wording
 from domain.pods import resources as amounts
 from domain.reservations import conditions
 from manager.reconcile import actions
@@ -73,7 +74,8 @@ def _awaited(
     owners, total = _use(found, running)
     before = {name: value for name, value in amounts.amounts(found.allocated).items() if value}
     if owners == tuple(sorted(found.owners)) and total == before:
-        return actions.Plan(f"waits for {len(owners)} pods to end", again_in=again_in)
+        pods = wording.count(len(owners), "pod", "pods")
+        return actions.Plan(f"waits for {pods} to end", again_in=again_in)
     why = conditions.waits_for([f"{one.namespace}/{one.name}" for one in owners])
     status = {
         **_used(found, owners, total),
@@ -140,7 +142,7 @@ def _counted(
     if total == before and owners == found.owners:
         return actions.Plan("the status names its owners", again_in=again_in)
     status = _used(found, owners, total)
-    message = f"used by {len(owners)} pods"
+    message = f"used by {wording.count(len(owners), 'pod', 'pods')}"
     if found.allocate_once and owners:
         only = f"{owners[0].namespace}/{owners[0].name}"
         status |= _ended(found, scheduling.SUCCEEDED, f"pod {only} uses it", now)

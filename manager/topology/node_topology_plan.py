@@ -13,7 +13,7 @@ import msgspec
 from api import names, resources
 from api.koordinator import topology
 from api.wire import base, untrusted
-from domain import conditions
+from domain import conditions, wording
 from kube.informers import store
 from manager.reconcile import actions, outcomes
 
@@ -89,7 +89,8 @@ def _judged(found: NodeTopology, *, has_node: bool) -> outcomes.Condition:
     if not found.zones:
         note = "no zone says how much cpu or memory it has, so that the node has no zones"
         return outcomes.Condition(ACCEPTED, False, "ZonesEmpty", note)
-    return outcomes.Condition(ACCEPTED, True, "TopologyAccepted", f"its {found.zones} zones count")
+    note = f"its {wording.count(found.zones, 'zone counts', 'zones count')}"
+    return outcomes.Condition(ACCEPTED, True, "TopologyAccepted", note)
 
 
 def _present(written: str | None) -> Any:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from api import resources
-from domain import conditions
+from domain import conditions, wording
 from domain.topology import layers as chains
 from domain.topology import tree as trees
 from manager.reconcile import actions, outcomes
@@ -78,7 +78,9 @@ def planned(found: network_object.NetworkObject, tree: trees.Tree, now: float) -
         wanted = details(tree)
         if found.written != wanted:
             changed["detailStatus"] = wanted
-        message = f"status names {len(wanted)} domains of {len(tree.paths)} nodes"
+        domains = wording.count(len(wanted), "domain", "domains")
+        nodes = wording.count(len(tree.paths), "node", "nodes")
+        message = f"status names {domains} of {nodes}"
         told += _left_out(found, tree, len(wanted))
     said = conditions.merged(
         found.conditions, judged, now, types=_TYPES, generation=found.generation
@@ -105,11 +107,18 @@ def _judged(found: network_object.NetworkObject, tree: trees.Tree) -> Iterator[o
 def _covered(tree: trees.Tree) -> outcomes.Condition:
     outside = tree.outside()
     if not outside:
-        note = f"all {len(tree.paths)} nodes have a place"
+        count = len(tree.paths)
+        note = f"{wording.form(count, 'the only node has', f'all {count} nodes have')} a place"
         return outcomes.Condition(NODES_COVERED, True, "NodesInside", note)
+    nodes = wording.count(len(tree.labels), "node", "nodes")
+    lack = wording.form(
+        len(outside),
+        "lacks a label of some layer and takes no gang",
+        "lack a label of some layer and take no gang",
+    )
     note = (
-        f"{len(outside)} of {len(tree.labels)} nodes lack a label of some layer and take no gang "
-        f"that asks for a topology: {_listed(outside)}. Label them as the layers say"
+        f"{len(outside)} of {nodes} {lack} that asks for a topology: {_listed(outside)}. Label "
+        f"{wording.form(len(outside), 'it', 'them')} as the layers say"
     )
     return outcomes.Condition(NODES_COVERED, False, "NodesOutside", note)
 
@@ -133,7 +142,7 @@ def _left_out(
     found: network_object.NetworkObject, tree: trees.Tree, named: int
 ) -> Iterator[actions.Step]:
     if left := len(tree.domains()) - named:
-        note = f"the status leaves {left} domains out"
+        note = f"the status leaves {wording.count(left, 'domain', 'domains')} out"
         yield actions.Tell(_RESOURCE, found.name, found.uid, "TooManyDomains", note, warning=True)
 
 

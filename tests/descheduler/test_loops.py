@@ -97,7 +97,7 @@ def test_a_pod_that_overloads_every_node_is_not_passed_around():
     )
     cluster.rounds(2 * HOUR)
     assert cluster.moves == []
-    stays = "no node of low load has room for them, 1 pods of overloaded nodes stay"
+    stays = "no node of low load has room for them, 1 pod of overloaded nodes stays"
     assert cluster.notes() == [f"{POOL}: {stays}"]
 
 

@@ -8,6 +8,7 @@ from agent.decide import eviction, requested
 from agent.model import state, strategy_settings
 from api import names
 from api.koordinator import resource_names
+from domain import wording
 
 BE_CPU_EVICT = "BECPUEvict"
 CPU_ALLOCATABLE_EVICT = "CPUAllocatableEvict"
@@ -68,7 +69,8 @@ def _starved(
     seconds = max(int(window.interval_seconds), settings.window_seconds or 0)
     count = min(usage.count, request.count, limit.count)
     if count * window.interval_seconds < seconds // 3:
-        return eviction.Idle(BE_CPU_EVICT, f"{count} samples are too few for {seconds} s")
+        samples = wording.count(count, "sample is", "samples are")
+        return eviction.Idle(BE_CPU_EVICT, f"{samples} too few for {seconds} s")
     lent = _lent(picture) if settings.by_allocatable else None
     means, lasts = (limit.average, limit.last) if lent is None else (lent, lent)
     wanted = _missing(usage.average, request.average, means, settings)

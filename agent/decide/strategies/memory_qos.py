@@ -8,6 +8,7 @@ from agent.model import annotations, cgroup_properties, edits, state, strategy_s
 from api import names
 from api.koordinator.metadata import qos
 from api.kubernetes import core
+from domain import wording
 from domain.pods import resources
 
 PAGE = 4096
@@ -76,7 +77,8 @@ def decide(
             wanted += cgroup_properties.numbers(
                 group, values, f"memory QoS of {group.rpartition('/')[2]}"
             )
-    return edits.Decision(f"memory QoS of {len(picture.pods)} pods", tuple(wanted))
+    pods = wording.count(len(picture.pods), "pod", "pods")
+    return edits.Decision(f"memory QoS of {pods}", tuple(wanted))
 
 
 def plan(

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from agent.model import cgroup_properties, edits, state, strategy_settings
 from api import names
+from domain import wording
 
 _R = edits.Role
 
@@ -22,7 +23,7 @@ def decide(picture: state.NodeState, system: strategy_settings.System) -> edits.
         edited.append(edits.Edit(_R.SCHED_FEATURE, feature, str(int(on)), reason))
     if not edited and not illegal:
         return edits.switched_off("no kernel setting is made")
-    reason, unmet = f"{len(edited)} kernel settings", ""
+    reason, unmet = wording.count(len(edited), "kernel setting", "kernel settings"), ""
     if illegal:
         named = ", ".join(f"{role.value} {value}" for role, value in illegal.items())
         unmet = f"outside of what the kernel takes: {named}"

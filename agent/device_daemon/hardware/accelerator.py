@@ -9,6 +9,7 @@ from agent.device_daemon.hardware import findings, printed, sysfs
 from agent.devices import device_inventory, pci, vendor_records
 from agent.host import files
 from api import names
+from domain import wording
 
 CORE: Final = names.GPU_CORE
 MEMORY: Final = names.GPU_MEMORY
@@ -67,7 +68,8 @@ class Vendor(msgspec.Struct, frozen=True):
         records = self._records(answer.devices, [card.bus for card in cards], host.sys)
         problems = list(answer.problems)
         if len(records) < len(cards):
-            problems.append(f"{len(cards)} are plugged in, the tool tells {len(records)}")
+            plugged = wording.count(len(cards), "is", "are")
+            problems.append(f"{plugged} plugged in, the tool tells {len(records)}")
         return findings.Findings(
             findings.with_records(self.kind, cards, records),
             records,

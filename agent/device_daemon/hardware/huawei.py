@@ -7,6 +7,7 @@ from agent.device_daemon.hardware import accelerator, findings, printed
 from agent.devices import pci
 from agent.host import files
 from api import names
+from domain import wording
 
 TOOL: Final = "npu-smi"
 OLD_MEMORY_MIB: Final = 21_527
@@ -27,7 +28,8 @@ def ask(host: findings.Host) -> accelerator.Answer:
     )
     if len(cards) != len(minors):
         raise files.ReadingError(
-            f"{TOOL} lists {len(cards)} NPUs, {host.dev} has {len(minors)} files davinciN"
+            f"{TOOL} lists {wording.count(len(cards), 'NPU', 'NPUs')}, {host.dev} has "
+            f"{wording.count(len(minors), 'file', 'files')} davinciN"
         )
     model = model_of(host.run(TOOL, "info", "-m"))
     cores, cpus = _cores(host, cards[0], model), _cpus(host, cards[0], model)
@@ -36,6 +38,7 @@ def ask(host: findings.Host) -> accelerator.Answer:
         card, minor = cards[index], minors[index]
         board = printed.fields(host.run(TOOL, "info", "-t", "board", "-i", str(card)))
         faults = printed.sum_of(board, ("Chip Fault",), TOOL)
+        counted = wording.count(faults, "chip fault", "chip faults")
         buses = [printed.address(value) for _, value in board]
         return accelerator.Told(
             uuid=f"npu-{card}-{minor}",
@@ -50,7 +53,7 @@ def ask(host: findings.Host) -> accelerator.Answer:
             bus=next(filter(None, buses), ""),
             healthy=not faults,
             code="chip error" if faults else "",
-            message=f"{TOOL} counts {faults} chip faults" if faults else "",
+            message=f"{TOOL} counts {counted}" if faults else "",
         )
 
     return accelerator.each(len(cards), one, "NPU")

@@ -4,6 +4,7 @@ from typing import Final
 
 from agent.device_daemon.hardware import accelerator, findings, printed
 from agent.host import files
+from domain import wording
 
 TOOL: Final = "xpu_smi"
 MEMORY_WORD: Final = 18
@@ -20,7 +21,8 @@ def ask(host: findings.Host) -> accelerator.Answer:
     def one(index: int) -> accelerator.Told:
         words = lines[index]
         if len(words) <= MODEL_WORD:
-            raise files.ReadingError(f"{TOOL} -m prints {len(words)} words in line {index + 1}")
+            printed_words = wording.count(len(words), "word", "words")
+            raise files.ReadingError(f"{TOOL} -m prints {printed_words} in line {index + 1}")
         memory = printed.whole(words[MEMORY_WORD], TOOL)
         return accelerator.Told(
             uuid=f"xpu-{index}",

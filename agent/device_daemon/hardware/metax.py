@@ -4,6 +4,7 @@ from typing import Final
 
 from agent.device_daemon.hardware import accelerator, findings, printed
 from agent.host import files
+from domain import wording
 
 TOOL: Final = "mx-smi"
 MODEL: Final = "Model Name"
@@ -36,7 +37,9 @@ def ask(host: findings.Host) -> accelerator.Answer:
             bus=next(filter(None, (printed.address(value) for _, value in found)), ""),
             healthy=not errors,
             code="ECC error" if errors else "",
-            message=f"{TOOL} counts {errors} errors of memory" if errors else "",
+            message=f"{TOOL} counts {wording.count(errors, 'error', 'errors')} of memory"
+            if errors
+            else "",
         )
 
     return accelerator.each(len(cards), one, "GPU")

@@ -7,6 +7,7 @@ from agent.hooks.lifecycle import subject as subjects
 from agent.model import cgroup_properties, edits, state, strategy_settings
 from api import names
 from api.koordinator.metadata import qos
+from domain import wording
 
 NEVER, ALONE = "none", "exclusive"
 EXPELLER = "/expeller"
@@ -24,9 +25,8 @@ def reconcile(picture: state.NodeState, classes: strategy_settings.Classes) -> e
     wanted = _switches(picture)
     wanted += reconciliation.of_pods(picture.pods, HOOK.bind(classes)).wanted
     count = len({edit.value for edit in wanted if edit.role is _R.PROCESS_COOKIE})
-    return edits.Decision(
-        f"{count} groups of containers share cores", (*wanted, *idle.of_classes(picture, classes))
-    )
+    groups = wording.count(count, "group of containers shares", "groups of containers share")
+    return edits.Decision(f"{groups} cores", (*wanted, *idle.of_classes(picture, classes)))
 
 
 def adjust(subject: subjects.Subject, classes: strategy_settings.Classes) -> adjustments.Adjustment:

@@ -10,6 +10,7 @@ from agent.hooks.lifecycle import subject as subjects
 from agent.model import edits, state
 from agent.model.cpus import resource_status, shared_pools
 from api.koordinator.metadata import qos
+from domain import wording
 from domain.cpus import cpulists
 
 _EXCLUSIVE = frozenset({qos.QoS.LSE, qos.QoS.LSR})
@@ -76,7 +77,8 @@ def reconcile(
     if there is not None:
         wanted += _applications(picture.host_applications, there)
     shared = 0 if there is None else len(there.pools.of())
-    reason = f"{bound} pods have cpus of their own, {shared} cpus are shared"
+    own = wording.count(bound, "pod has cpus of its own", "pods have cpus of their own")
+    reason = f"{own}, {wording.count(shared, 'cpu is', 'cpus are')} shared"
     problems += [f"{one.key}: {one.reason}" for one in picture.refused_cpus]
     if there is None:
         reason += " until the kubelet says how it hands out others"

@@ -11,6 +11,7 @@ from agent.hooks.lifecycle import subject as subjects
 from agent.model import annotations, cgroup_properties, edits, state, strategy_settings
 from api import names
 from api.koordinator.metadata import qos
+from domain import wording
 
 LOWEST, HIGHEST = -1, 2
 _NONE = strategy_settings.Cpu()
@@ -110,7 +111,7 @@ def reconcile(
         wanted += idle.of_classes(picture, classes) + _substitutes_of_host(picture, by)
     substitute = "the idle policy, since the kernel has no group identity"
     how = "group identity" if here.native else substitute
-    reason = f"cpu QoS of {len(picture.pods)} pods by {how}"
+    reason = f"cpu QoS of {wording.count(len(picture.pods), 'pod', 'pods')} by {how}"
     if problems:
         reason += f"; left alone: {'; '.join(problems[:3])}"
     return edits.Decision(reason, tuple(wanted), figures={"problems": len(problems)})

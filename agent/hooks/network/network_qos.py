@@ -18,6 +18,7 @@ from agent.hooks.network import bandwidth
 from agent.model import cgroup_properties, edits, state, strategy_settings
 from agent.model.cpus import cpu_bindings
 from api.koordinator.metadata import qos
+from domain import wording
 
 POLICY: Final = "tc"
 MAJOR: Final = 0x4B00
@@ -286,7 +287,8 @@ def _plan(
     if shared and by_group:
         reason = "pods on the host's network are told apart by their cgroups"
         wanted.append(edits.Edit(_R.NETWORK_RULE, f"{where}/{CGROUP_RULE}", "present", reason))
-    reason = f"{network.interface} is shared by {len(members)} pods, {len(minors)} with a limit"
+    pods = wording.count(len(members), "pod", "pods")
+    reason = f"{network.interface} is shared by {pods}, {len(minors)} with a limit"
     if granted.rates:
         reason += f", {len(granted.rates)} with bandwidth of their own"
     if shared and not by_group:

@@ -6,6 +6,7 @@ from typing import Final
 from agent.hooks.network import bandwidth
 from agent.model import edits, state, strategy_settings
 from api.koordinator.metadata import qos
+from domain import wording
 
 POLICY: Final = "terway-qos"
 _R = edits.Role
@@ -35,7 +36,7 @@ def decide(picture: state.NodeState, wanted: strategy_settings.Strategies) -> ed
         why = str(error)
         return edits.Decision(f"{why}; what Terway was told stands", decided=False, unmet=why)
     listed, problems = pods(picture, wanted)
-    reason = f"Terway reads the limits of {len(listed)} pods"
+    reason = f"Terway reads the limits of {wording.count(len(listed), 'pod', 'pods')}"
     if problems:
         reason += f"; left out: {'; '.join(problems[:3])}"
     text = json.dumps(listed, sort_keys=True, separators=(",", ":"))

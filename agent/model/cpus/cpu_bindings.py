@@ -16,6 +16,7 @@ from api import names
 from api.koordinator.metadata import qos
 from api.kubernetes import core
 from api.wire import durations, quantity
+from domain import wording
 from domain.cpus import cpulists
 from domain.pods import resources
 
@@ -99,7 +100,9 @@ def _judged(pod: core.Pod, site: Site) -> tuple[frozenset[int], str]:
     except quantity.QuantityError as error:
         return cpus, str(error)
     if len(cpus) > whole:
-        return cpus, f"{len(cpus)} cpus are more than the {whole} whole cpus that it requests"
+        given = wording.count(len(cpus), "cpu is", "cpus are")
+        asked = wording.count(whole, "whole cpu", "whole cpus")
+        return cpus, f"{given} more than the {asked} that it requests"
     there = {one.cpu for one in site.processors}
     if there and not cpus <= there:
         return cpus, f"cpus {cpulists.text(cpus - there)[:80]} are not online"

@@ -11,6 +11,7 @@ from api import names
 from api.koordinator.metadata import qos
 from api.kubernetes import core
 from api.wire import quantity
+from domain import wording
 from domain.cpus import cpulists
 
 SOURCE: Final = "kubelet cpus"
@@ -175,7 +176,7 @@ def _reserved(
         return picked, ""
     return frozenset(), (
         "a static cpu manager has to keep cpus for the system, and its configuration names "
-        f"{found.reserved_milli} milli-cores of {len(there)} cpus"
+        f"{found.reserved_milli} milli-cores of {wording.count(len(there), 'cpu', 'cpus')}"
     )
 
 

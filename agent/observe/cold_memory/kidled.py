@@ -2,6 +2,7 @@
 
 from agent.host import files
 from agent.model import cgroup_layout
+from domain import wording
 
 LINES = 31
 _FILE_PAGES = (b"cfei", b"dfei", b"cfui", b"dfui")
@@ -25,7 +26,8 @@ def cold_bytes(data: bytes, group: str) -> int | None:
         return None
     lines = data.splitlines()
     if len(lines) != LINES:
-        raise files.ReadingError(f"group {group}: {len(lines)} lines of idle pages, not {LINES}")
+        found = wording.count(len(lines), "line", "lines")
+        raise files.ReadingError(f"group {group}: {found} of idle pages, not {LINES}")
     total = 0
     for line in lines:
         words = line.split()

@@ -17,6 +17,7 @@ from cli.doctor.checkup import (
     shapes,
 )
 from cli.doctor.checkup.scheduler import arguments, configuration, decisions
+from domain import wording
 
 CHECKS: Final = (
     *installation.CHECKS,
@@ -65,13 +66,13 @@ def summary(found: Sequence[findings.Finding]) -> str:
     """Count the findings by severity, in words."""
     severities = [finding.severity for finding in found]
     parts = [
-        f"{severities.count(severity)} {word}"
-        for severity, word in (
-            (findings.Severity.ERROR, "errors"),
-            (findings.Severity.WARNING, "warnings"),
-            (findings.Severity.UNKNOWN, "not checked"),
-            (findings.Severity.INFO, "notes"),
-            (findings.Severity.OK, "fine"),
+        wording.count(severities.count(severity), *words)
+        for severity, *words in (
+            (findings.Severity.ERROR, "error", "errors"),
+            (findings.Severity.WARNING, "warning", "warnings"),
+            (findings.Severity.UNKNOWN, "not checked", "not checked"),
+            (findings.Severity.INFO, "note", "notes"),
+            (findings.Severity.OK, "fine", "fine"),
         )
     ]
     return ", ".join(parts)

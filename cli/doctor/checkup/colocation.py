@@ -9,6 +9,7 @@ from api.kubernetes import selectors
 from api.wire import base
 from cli.doctor.checkup import facts, findings
 from cli.doctor.checkup.findings import Severity, Trap
+from domain import wording
 from domain.pods import profiles
 
 COUNTED: Final = frozenset(
@@ -258,8 +259,8 @@ def _slipped(
             slipped.append(pod.key)
     if slipped:
         yield SLIPPED.found(
-            f"{len(slipped)} pods were created past the profiles that select them: "
-            f"{findings.some(slipped)}",
+            f"{wording.count(len(slipped), 'pod was', 'pods were')} created past the profiles that "
+            f"select {wording.form(len(slipped), 'it', 'them')}: {findings.some(slipped)}",
             slipped[0],
         )
 

@@ -6,6 +6,7 @@ from typing import Final
 from cli.devices import cluster
 from cli.doctor.checkup import facts, findings
 from cli.doctor.checkup.findings import Severity, Trap
+from domain import wording
 
 OFFERED_TWICE = Trap(
     "devices.offered-twice", Severity.WARNING,
@@ -35,8 +36,8 @@ def run(known: facts.Facts) -> Iterator[findings.Finding]:
         yield OFFERED_TWICE.found(
             f"a driver offers devices of node {node.name} too: {findings.some(pairs)}", node.name
         )
-    if len(twice) > _MOST:
-        yield OFFERED_TWICE.found(f"the same on {len(twice) - _MOST} more nodes")
+    if more := len(twice[_MOST:]):
+        yield OFFERED_TWICE.found(f"the same on {wording.count(more, 'more node', 'more nodes')}")
     if found.unreadable:
         yield UNREADABLE.found(f"{findings.some(list(found.unreadable))} cannot be read")
 

@@ -8,6 +8,7 @@ from api import names
 from api.kubernetes import crds
 from cli.doctor.checkup import facts, findings
 from cli.doctor.checkup.findings import Severity, Trap
+from domain import wording
 
 OLDEST: Final = (1, 28)
 NEWEST_TRIED: Final = (1, 37)
@@ -230,9 +231,13 @@ def _ready(
     if wanted and not ready:
         yield NOT_READY.found(f"{kind} {name}: none of {wanted} pods is ready", name)
     elif ready < wanted:
-        yield PARTLY_READY.found(f"{kind} {name}: {ready} of {wanted} pods are ready", name)
+        yield PARTLY_READY.found(f"{kind} {name}: {_share(ready, wanted)} ready", name)
     elif updated < wanted:
-        yield PARTLY_READY.found(f"{kind} {name}: {updated} of {wanted} pods are updated", name)
+        yield PARTLY_READY.found(f"{kind} {name}: {_share(updated, wanted)} updated", name)
+
+
+def _share(some: int, wanted: int) -> str:
+    return f"{some} of {wording.count(wanted, 'pod', 'pods')} {wording.form(some, 'is', 'are')}"
 
 
 def _mixed(workloads: Sequence[facts.Raw]) -> Iterator[findings.Finding]:

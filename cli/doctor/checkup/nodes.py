@@ -9,6 +9,7 @@ from api.wire import durations
 from cli.doctor import live_switches
 from cli.doctor.checkup import facts, findings
 from cli.doctor.checkup.findings import Severity, Trap
+from domain import wording
 
 MANAGER: Final = "koord-manager"
 SKEW_SECONDS: Final = 5.0
@@ -148,11 +149,13 @@ def agents(known: facts.Facts) -> Iterator[findings.Finding]:
             stale.append((name, known.now - at))
     if silent:
         yield NO_AGENT.found(
-            f"{len(silent)} of {len(nodes)} nodes report nothing: {findings.some(silent)}",
+            f"{len(silent)} of {wording.count(len(nodes), 'node', 'nodes')} "
+            f"{wording.form(len(silent), 'reports', 'report')} nothing: {findings.some(silent)}",
             silent[0],
         )
     for name, age in stale:
-        yield STALE.found(f"the last report of {name} is {age / 60:.0f} minutes old", name)
+        minutes = wording.count(f"{age / 60:.0f}", "minute", "minutes")
+        yield STALE.found(f"the last report of {name} is {minutes} old", name)
     if virtual:
         yield VIRTUAL.found(f"virtual nodes without an agent: {findings.some(virtual)}", virtual[0])
     slos = facts.given(known.node_slos)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from cli.doctor.checkup import facts, findings
 from cli.doctor.checkup.findings import Severity, Trap
+from domain import wording
 
 UNREADABLE = Trap(
     "objects.unreadable", Severity.WARNING,
@@ -16,7 +17,8 @@ def shapes(known: facts.Facts) -> Iterator[findings.Finding]:
     """Name what could not be read."""
     odd = list(facts.given(known.unreadable))
     if odd:
-        yield UNREADABLE.found(f"{len(odd)} objects cannot be read: {findings.some(odd)}", odd[0])
+        objects = wording.count(len(odd), "object", "objects")
+        yield UNREADABLE.found(f"{objects} cannot be read: {findings.some(odd)}", odd[0])
 
 
 CHECK = findings.Check("objects", "every object can be read", (UNREADABLE,), shapes)

@@ -94,11 +94,14 @@ def outlook(wanted: Mapping[str, int], offered: Sequence[Offer]) -> Outlook:
     asks = " and ".join(_show(name, amount) for name, amount in wanted.items())
     sentences = [f"It asks for {asks}."]
     if enough:
-        text = f"{len(enough)} of {len(offered)} nodes have that left: {_some(enough)}."
+        have = wording.form(len(enough), "has", "have")
+        of = f"{len(enough)} of {wording.count(len(offered), 'node', 'nodes')}"
+        text = f"{of} {have} that left: {_some(enough)}."
         return Outlook((*sentences, text), (), "")
     sentences.append(f"None of {len(offered)} nodes has that left to lend.")
     if none:
-        sentences.append(f"{len(none)} of them lend nothing at all: {_some(none)}.")
+        lend = wording.count(len(none), "of them lends", "of them lend")
+        sentences.append(f"{lend} nothing at all: {_some(none)}.")
     lending = [offer for offer in short if offer.node not in none]
     if not lending:
         one = ("a node that lends: see `koord explain node` for one of them",) if none else ()
@@ -137,9 +140,8 @@ def _nearest(best: Offer, wanted: Mapping[str, int]) -> Iterator[str]:
     for name, lacking in best.lacks(wanted).items():
         yield (
             f"The nearest miss is {best.node}: it lends {_show(name, best.published[name])}, "
-            f"{wording.amount(name, best.lent.get(name, 0))} are taken, "
-            f"{wording.amount(name, max(best.left(name), 0))} are left, "
-            f"{wording.amount(name, lacking)} are missing."
+            f"{_are(name, best.lent.get(name, 0))} taken, "
+            f"{_are(name, max(best.left(name), 0))} left, {_are(name, lacking)} missing."
         )
 
 
@@ -155,6 +157,10 @@ def _helps(best: Offer, wanted: Mapping[str, int]) -> Iterator[str]:
     if all(best.left(name) > 0 for name in lacking):
         fits = " and ".join(_show(name, best.left(name)) for name in lacking)
         yield f"a pod that asks for {fits} or less"
+
+
+def _are(name: str, value: int) -> str:
+    return wording.count(wording.amount(name, value), "is", "are")
 
 
 def _show(name: str, amount: int) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from cli.explain import stories
+from domain import wording
 
 Raw = Mapping[str, Any]
 _MOST: Final = 5
@@ -28,8 +29,7 @@ def _under_way(found: Raw) -> Iterator[str]:
     if found["victimsHaveLeft"]:
         yield f"Its victims have left {node}, where its place is kept until {until}."
         return
-    count = found["victims"]
-    pods = f"{count} pod{'s' * (count != 1)}"
+    pods = wording.count(found["victims"], "pod", "pods")
     yield f"It waits for {pods} to leave. Its place on {node} is kept until {until}."
 
 

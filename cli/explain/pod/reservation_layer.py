@@ -29,8 +29,9 @@ def told(found: clusters.Cluster | None, pod: core.Pod) -> stories.Chapter:
     named = list(_named(found, pod))
     for one, suits in named[:_MOST]:
         sentences.append(_sentence(one, suits))
-    if len(named) > _MOST:
-        sentences.append(f"{len(named) - _MOST} more Reservations name it as an owner.")
+    if more := len(named[_MOST:]):
+        others = wording.count(more, "more Reservation names", "more Reservations name")
+        sentences.append(f"{others} it as an owner.")
     if wishes.affinity is not None and not any(suits.usable for _, suits in named):
         sentences.append("No Reservation can take it now, and it uses no other capacity.")
     figures: dict[str, Any] = {
@@ -59,7 +60,7 @@ def _placed(found: clusters.Cluster, pod: core.Pod) -> stories.Chapter:
 def _state(one: clusters.Reserved) -> str:
     left = {key: value for key, value in one.usage.left.items() if value}
     listed = ", ".join(wording.named(key, left[key]) for key in sorted(left))
-    return f"{listed} of it are left" if listed else "nothing of it is left"
+    return f"it has {listed} left" if listed else "nothing of it is left"
 
 
 def _wishes(wishes: matching.Wishes) -> Iterator[str]:

@@ -11,6 +11,7 @@ from api.kubernetes import core
 from api.wire import untrusted
 from cli.explain import stories
 from cli.explain.pod import batch_capacity, placement_layer, pod_facts
+from domain import wording
 from domain.gangs import declaration
 
 Raw = Mapping[str, Any]
@@ -112,7 +113,8 @@ def _decided(decision: Raw) -> Iterator[str]:
     chosen, second = decision.get("chosen"), decision.get("runnerUp")
     if not chosen:
         return
-    yield f"Filter chose it among {decision['candidates']} nodes by the total of {_total(chosen)}."
+    nodes = wording.count(decision["candidates"], "node", "nodes")
+    yield f"Filter chose it among {nodes} by the total of {_total(chosen)}."
     if second and decision["ties"] > 1:
         yield f"{decision['ties']} nodes had it, among them {second['node']}; one was drawn."
     elif second:
@@ -121,7 +123,7 @@ def _decided(decision: Raw) -> Iterator[str]:
 
 def _total(found: Raw) -> str:
     parts = ", ".join(f"{one['plugin']} {one['points']}" for one in found["plugins"])
-    return f"{found['total']} points ({parts})"
+    return f"{wording.count(found['total'], 'point', 'points')} ({parts})"
 
 
 def _refusals(facts: pod_facts.Facts) -> tuple[list[str], tuple[str, ...]]:

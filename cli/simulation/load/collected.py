@@ -9,6 +9,7 @@ from typing import Final
 
 from cli.prometheus import samples
 from cli.simulation.load import series
+from domain import wording
 
 CPU, MEMORY = 0, 1
 _MOST: Final = (1e6, float(1 << 60))
@@ -201,8 +202,9 @@ def points(span: samples.Range, one: samples.Series, most: float) -> Iterator[tu
 
 def notes(found: Collected, wanted: Wanted) -> Iterator[str]:
     """Say for which pods and hours figures are missing, and what holds instead."""
-    count = len(wanted.pods)
-    yield f"of {count} online pods {len(found.own)} have figures of their own in the Prometheus"
+    pods = wording.count(len(wanted.pods), "online pod", "online pods")
+    have = wording.count(len(found.own), "has figures of its own", "have figures of their own")
+    yield f"of {pods} {have} in the Prometheus"
     if found.by_workload:
         yield (
             f"{_listed(found.by_workload)}: younger than the recording, so the mean of the "
@@ -220,8 +222,8 @@ def notes(found: Collected, wanted: Wanted) -> Iterator[str]:
             "those before go on, at the beginning those after"
         )
     if found.missing:
-        figures = "figure is" if found.missing == 1 else "figures are"
-        yield f"{found.missing} {figures} missing in between: the one before goes on"
+        figures = wording.count(found.missing, "figure is", "figures are")
+        yield f"{figures} missing in between: the one before goes on"
 
 
 def _between(seen: Sequence[int], found: Sequence[int]) -> int:
@@ -242,5 +244,6 @@ def _holes(seen: Sequence[int], span: samples.Range) -> Iterator[str]:
 def _listed(pods: Iterable[str]) -> str:
     """Write names, the first few of many."""
     ordered = sorted(pods)
-    more = f" and {len(ordered) - _NAMED} more pods" if len(ordered) > _NAMED else ""
+    rest = len(ordered) - _NAMED
+    more = f" and {wording.count(rest, 'more pod', 'more pods')}" if rest > 0 else ""
     return ", ".join(ordered[:_NAMED]) + more

@@ -14,6 +14,7 @@ from cli.prometheus import cadvisor, samples
 from cli.prometheus import client as prometheus
 from cli.simulation.load import collected, replay, series
 from cli.snapshot import format as formats
+from domain import wording
 
 _CHUNK: Final = 288
 """Moments that are asked for at once; fewer where an answer becomes too large."""
@@ -84,8 +85,9 @@ def wanted(
     found = collected.Wanted(span, frozenset(pods), nodes)
     if found.rows > series.MOST_ROWS:
         raise HistoryError(
-            f"{steps} steps of {len(pods)} online pods would be up to {found.rows} figures, at "
-            f"most {series.MOST_ROWS} are read: write a longer --step or fewer --hours"
+            f"{steps} steps of {wording.count(len(pods), 'online pod', 'online pods')} would be up "
+            f"to {found.rows} figures, at most {series.MOST_ROWS} are read: write a longer --step "
+            "or fewer --hours"
         )
     return found
 
@@ -134,9 +136,10 @@ class _Reader:
             )
         pods = found.collected()
         if not pods.rows:
+            none_of = wording.count(len(self._asked.pods), "online pod", "online pods")
             raise HistoryError(
-                f"the Prometheus has no figures of any of the {len(self._asked.pods)} online "
-                "pods: it may scrape another cluster, keep container_memory_working_set_bytes "
+                f"the Prometheus has figures of none of {none_of}: it may scrape another "
+                "cluster, keep container_memory_working_set_bytes "
                 "no longer, or the snapshot may have other names (koord snapshot --rename)"
             )
         return pods
@@ -229,7 +232,7 @@ class _Reader:
 
 
 def _use(nodes: Collection[str]) -> str:
-    return "1 node uses" if len(nodes) == 1 else f"{len(nodes)} nodes use"
+    return wording.count(len(nodes), "node uses", "nodes use")
 
 
 def _of_nodes(query: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from cli.output import charts, written_reports
 from cli.simulation.load import replay
+from domain import wording
 
 _ROWS: Final = 24
 
@@ -78,15 +79,19 @@ def lines(found: replay.Replay) -> Iterator[str]:
 
 
 def _sentences(of: Summary) -> Iterator[str]:
+    hours = wording.count(f"{of.hours:g}", "hour", "hours")
+    nodes = wording.count(of.nodes, "node", "nodes")
+    cores = wording.count(f"{of.cores:g}", "core", "cores")
     yield (
-        f"Over {of.hours:g} hours {of.nodes} nodes with {of.cores:g} cores are used to "
+        f"Over {hours} {nodes} with {cores} {wording.form(of.nodes, 'is', 'are')} used to "
         f"{of.after_percent:.1f} % instead of {of.before_percent:.1f} %: batch and mid pods get "
         f"{of.gained_core_hours:.1f} core-hours."
     )
     yield (
-        f"{of.suppressed_core_hours:.1f} core-hours more are wanted and suppressed; {of.evicted} "
-        f"pods are evicted, {of.started} get a place, and pods wait {of.waiting_pod_hours:.1f} "
-        "hours."
+        f"{of.suppressed_core_hours:.1f} core-hours more are wanted and suppressed; "
+        f"{wording.count(of.evicted, 'pod is', 'pods are')} evicted, "
+        f"{wording.count(of.started, 'gets', 'get')} a place, and pods wait "
+        f"{of.waiting_pod_hours:.1f} hours."
     )
     yield (
         f"Price: requests of services take {of.stretch:.3f} of their time on an idle node, without "

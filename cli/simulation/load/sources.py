@@ -14,6 +14,7 @@ from cli.simulation import ending
 from cli.simulation.load import collected, history, replay, series
 from cli.snapshot import format as formats
 from cli.snapshot import reader
+from domain import wording
 
 _LARGEST: Final = 256 << 20
 _DAY_HOURS: Final = 24.0
@@ -88,7 +89,8 @@ def _load(source: series.Source | None, hours: float, step: float) -> Load:
     steps = replay.Options(hours, step).steps
     if steps > replay.MOST_STEPS:
         raise ending.ArgumentError(
-            f"--step {step:g}s makes {steps} steps of {hours:g} hours: at most "
+            f"--step {step:g}s makes {steps} steps of "
+            f"{wording.count(f'{hours:g}', 'hour', 'hours')}: at most "
             f"{replay.MOST_STEPS} are replayed, so write a longer step"
         )
     return Load(source or series.DayCurve(), hours, step)
@@ -133,8 +135,9 @@ def _of_prometheus(chosen: argparse.Namespace, snapshot: formats.Snapshot, load:
     found = asyncio.run(_asked(chosen, asked))
     if chosen.save_load is not None:
         _save(chosen.save_load, found)
+    hours = wording.count(f"{load.hours:g}", "hour", "hours")
     notes = (
-        f"load of the {load.hours:g} hours before {durations.moment(until)}, by a Prometheus",
+        f"load of the {hours} before {durations.moment(until)}, by a Prometheus",
         *found.notes,
     )
     return dataclasses.replace(load, source=series.Recorded(found.rows), notes=notes)

@@ -6,6 +6,7 @@ from typing import Final
 
 from descheduler.framework import objective, protocols
 from descheduler.framework.planning import history, resting
+from domain import wording
 
 EXAMPLES: Final = 5
 """Pods that are named as examples of a reason."""
@@ -134,7 +135,8 @@ class RoundPlan:
         if self.refused:
             count = sum(one.count for one in self.refused)
             often = max(self.refused, key=lambda one: one.count)
-            found.append(f"refused {count} suggestions, most often: {often.reason}")
+            refused = wording.count(count, "suggestion", "suggestions")
+            found.append(f"refused {refused}, most often: {often.reason}")
         looped = max((one.count for one in self.kept if one.reason == resting.LOOP), default=0)
         if looped:
             found.append(f"keeps {_pods(looped)} that moved in a loop")
@@ -145,4 +147,4 @@ class RoundPlan:
 
 
 def _pods(count: int) -> str:
-    return f"{count or 'no'} pod{'s' if count > 1 else ''}"
+    return wording.count(count, "pod", "pods") if count else "no pod"

@@ -9,6 +9,7 @@ from descheduler.framework.filtering import open_jobs
 from descheduler.framework.pods import pod_order
 from descheduler.migration.plan import conditions, facts, gang_barrier, job_plan
 from descheduler.model import objects, picture, podinfo
+from domain import wording
 
 _BATCH_JOB: Final = "Job"
 
@@ -96,7 +97,8 @@ class _Counted:
         mine = self._of_group.get(group, ())
         there = len(unit.jobs) + len(mine)
         if there < gang_barrier.size(first):
-            return f"{there} of {gang_barrier.size(first)} jobs of its group are there"
+            jobs = wording.count(gang_barrier.size(first), "job", "jobs")
+            return f"{there} of {jobs} of its group {wording.form(there, 'is', 'are')} there"
         if self._along is None:
             self._along = open_jobs.OpenJobs(self._seen, self._jobs)
         with self._along.changed(more=unit.jobs), migrating.changed(fewer=mine):

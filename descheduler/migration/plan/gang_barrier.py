@@ -4,6 +4,7 @@ from api import names
 from api.koordinator import migration
 from descheduler.migration.plan import conditions, facts, steps
 from descheduler.model import budgets, objects
+from domain import wording
 
 _MOST = 10_000
 
@@ -41,7 +42,8 @@ def held_up(given: facts.Facts, rules: facts.Rules) -> steps.Plan | None:
         return None
     ready, wanted = sum(_is_ready(one.job, rules) for one in given.group), size(given.job)
     if ready < wanted:
-        message = f"{ready} of {wanted} pods that move together have a place"
+        have = wording.form(ready, "has", "have")
+        message = f"{ready} of {wanted} pods that move together {have} a place"
         return steps.Plan(message, again_in=facts.LOOK_AGAIN_SECONDS)
     short = _short(given)
     return steps.Plan(short, again_in=facts.LOOK_AGAIN_SECONDS) if short else None
@@ -72,8 +74,7 @@ def _short(given: facts.Facts) -> str:
     for budget in given.budgets:
         moving = sum(budgets.covers(budget, pod) for pod in pods)
         if moving > budget.allowed:
-            return (
-                f"PodDisruptionBudget {budget.key} allows {budget.allowed} evictions now, "
-                f"{moving} pods move together"
-            )
+            evictions = wording.count(budget.allowed, "eviction", "evictions")
+            together = wording.count(moving, "pod moves", "pods move")
+            return f"PodDisruptionBudget {budget.key} allows {evictions} now, {together} together"
     return ""

@@ -8,6 +8,7 @@ from descheduler.configuration.arguments import utilization as arguments_module
 from descheduler.framework import protocols
 from descheduler.framework.nodes import candidates, emptying, node_room, utilization
 from descheduler.model import podinfo
+from domain import wording
 
 NAME: Final = "HighNodeUtilization"
 _ONLY_THRESHOLDING: Final = "OnlyThresholdingResources"
@@ -37,9 +38,9 @@ class HighNodeUtilization:
         sources = self._sources(room, low, limits.resources)
         most = self._arguments.number_of_nodes
         if len(sources) <= most:
-            return protocols.noted(
-                f"{len(sources)} nodes are below thresholds, more than {most} have to be"
-            )
+            nodes = wording.count(len(sources), "node is", "nodes are")
+            have = wording.count(most, "has", "have")
+            return protocols.noted(f"{nodes} below thresholds, more than {have} to be")
         if not targets.any():
             return protocols.noted("no node that could take pods is above thresholds")
         for node in sources:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from descheduler.plugins.low_node_load import anomaly, classification, pools
+from domain import wording
 
 NO_ROOM: Final = "no node of low load has room for them"
 
@@ -19,7 +20,8 @@ def overutilized(kind: anomaly.Kind, parts: Iterator[tuple[str, float, float]]) 
 
 def limited(pool: pools.Pool, limit: str, pods: int) -> str:
     """Return how many pods of overloaded nodes stay, and why."""
-    return f"pool {pool.name}: {limit}, {pods} pods of overloaded nodes stay"
+    stay = wording.count(pods, "pod of overloaded nodes stays", "pods of overloaded nodes stay")
+    return f"pool {pool.name}: {limit}, {stay}"
 
 
 def idle(pool: pools.Pool, classes: classification.Classes, nodes: int, least: int) -> str:
@@ -28,7 +30,10 @@ def idle(pool: pools.Pool, classes: classification.Classes, nodes: int, least: i
     if not found:
         what = "and no node is below all of them"
     elif found <= least:
-        what = f"and {found} are low, where numberOfNodes asks for more than {least}"
+        low = wording.count(found, "is", "are")
+        what = f"and {low} low, where numberOfNodes asks for more than {least}"
     else:
         return ""
-    return f"pool {pool.name}: {hot} of {nodes} nodes exceed thresholds, {what}: no pod is moved"
+    share = f"{hot} of {wording.count(nodes, 'node', 'nodes')}"
+    exceed = wording.form(hot, "exceeds", "exceed")
+    return f"pool {pool.name}: {share} {exceed} thresholds, {what}: no pod is moved"

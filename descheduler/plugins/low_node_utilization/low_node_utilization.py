@@ -11,6 +11,7 @@ from descheduler.framework import protocols
 from descheduler.framework.nodes import candidates, emptying, node_room, utilization
 from descheduler.framework.pods import pod_order
 from descheduler.model import podinfo
+from domain import wording
 
 NAME: Final = "LowNodeUtilization"
 
@@ -67,8 +68,10 @@ class LowNodeUtilization:
         if not sources.any():
             return protocols.noted("no node is above targetThresholds")
         if few <= most:
+            nodes = f"{few} of {wording.count(len(targets), 'node', 'nodes')}"
+            have = wording.count(most, "has", "have")
             return protocols.noted(
-                f"{few} of {len(targets)} nodes are below thresholds, more than {most} have to be"
+                f"{nodes} {wording.form(few, 'is', 'are')} below thresholds, more than {have} to be"
             )
         fullness = room.shares(low.resources).sum(axis=1)
         round_ = _Round(view, room, high, targets)

@@ -7,6 +7,7 @@ from descheduler.framework import protocols
 from descheduler.framework.nodes import candidates
 from descheduler.framework.pods import pod_states
 from descheduler.model import podinfo
+from domain import wording
 
 NAME: Final = "RemovePodsHavingTooManyRestarts"
 
@@ -44,5 +45,6 @@ class RemovePodsHavingTooManyRestarts:
 
     def _suggestion(self, pod: podinfo.Pod, restarts: int) -> protocols.Suggestion:
         least = self._arguments.pod_restart_threshold
-        reason = f"containers restarted {restarts} times, podRestartThreshold is {least}"
+        times = wording.count(restarts, "time", "times")
+        reason = f"containers restarted {times}, podRestartThreshold is {least}"
         return protocols.Suggestion(pod, NAME, reason, protocols.Purpose.REMOVE)

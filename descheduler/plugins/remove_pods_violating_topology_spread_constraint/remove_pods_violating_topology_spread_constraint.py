@@ -15,6 +15,7 @@ from descheduler.plugins.remove_pods_violating_topology_spread_constraint import
     constraints,
     domains,
 )
+from domain import wording
 from domain.scoring import terms
 
 NAME: Final = "RemovePodsViolatingTopologySpreadConstraint"
@@ -228,4 +229,5 @@ def _counting(one: constraints.Constraint) -> _Counting:
 
 def _reason(one: domains.Domains) -> str:
     key, most = one.constraint.topology_key, one.constraint.max_skew
-    return f"domains of {key} have {one.least} to {one.most} pods, maxSkew is {most}"
+    pods = wording.count(one.most, "pod", "pods")
+    return f"domains of {key} have {one.least} to {pods}, maxSkew is {most}"

@@ -10,6 +10,7 @@ from descheduler.framework import protocols
 from descheduler.framework.nodes import candidates, emptying, node_room
 from descheduler.model import podinfo
 from descheduler.plugins.scale_down_bin_pack import ranking
+from domain import wording
 
 NAME: Final = "ScaleDownBinPack"
 _REASON: Final = "scale-down binpack"
@@ -147,7 +148,7 @@ class ScaleDownBinPack:
                 tuple(emptying.largest_first(pods, room)),
                 among.copy(),
                 NAME,
-                f"empty node {node}: {len(pods)} pods fit elsewhere",
+                f"empty node {node}: {wording.count(len(pods), 'pod fits', 'pods fit')} elsewhere",
                 cordon=self._cordon(node),
                 dry_run=self._arguments.dry_run,
             )

@@ -9,6 +9,7 @@ from typing import Final
 from api import names
 from api.koordinator import devices
 from api.wire import quantity
+from domain import wording
 from domain.devices import pod_devices
 from domain.devices.requests import requests
 
@@ -112,7 +113,8 @@ def _uneven(asked: requests.Amounts) -> Iterator[str]:
             )
         elif share // count > requests.WHOLE:
             yield (
-                f"{name}: {share} is more than the {count} GPUs of {names.GPU_SHARED} have; "
+                f"{name}: {share} is more than the {wording.count(count, 'GPU', 'GPUs')} of "
+                f"{names.GPU_SHARED} {wording.form(count, 'has', 'have')}; "
                 f"ask for at most {count * requests.WHOLE}"
             )
 

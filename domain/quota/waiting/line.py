@@ -18,6 +18,7 @@ from typing import Final
 
 import msgspec
 
+from domain import wording
 from domain.quota import model
 from domain.quota.waiting import queue, turns
 
@@ -40,7 +41,7 @@ _PROMISED: Final = (
 )
 _OVERTAKES: Final = (
     "quota {quota} drains for a pod that was created earlier or has a higher priority: "
-    "{most} pods have overtaken it"
+    "{overtaken} overtaken it"
 )
 _UNKNOWN: Final = "quota {quota} does not exist any more; the gate opens soon"
 _OPEN: Final = "{sum}; its gate was opened before, and no node had room for it"
@@ -284,7 +285,8 @@ class Holds:
         elif look.waits_for_fellow(name, pod):
             note = _LIKE.format(seconds=self._rules.retry_seconds)
         elif look.stops(name, pod) is not None:
-            note = _OVERTAKES.format(quota=_short(name), most=most)
+            overtaken = wording.count(most or 0, "pod has", "pods have")
+            note = _OVERTAKES.format(quota=_short(name), overtaken=overtaken)
         else:
             note = _TURN.format(quota=_short(name))
         return WAITING_IN_LINE, note, None

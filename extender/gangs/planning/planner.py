@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from domain import wording
 from domain.quota import placement as node_requirements
 from extender.framework import pipeline, verdicts, views
 from extender.gangs.planning import in_tree, member_class
@@ -174,7 +175,8 @@ class Planner:
         """Refuse a group with a gang that lacks members, whatever the nodes are like."""
         for gang, needed in self._options.needed.items():
             if self._totals[gang] < needed:
-                text = f"gang {gang} has {self._totals[gang]} of {needed} members that it needs"
+                members = wording.count(needed, "member", "members")
+                text = f"gang {gang} has {self._totals[gang]} of {members} that it needs"
                 return Refused("", gang, self._totals[gang], needed, 0, (), text, text)
         return None
 
@@ -341,8 +343,8 @@ class Planner:
             told = "; ".join(f"{count} {reason}" for _, reason, count in reasons[:_MOST_REASONS])
             told = f"0/{nodes} nodes are available: {told}"
         sentence = (
-            f"{placed} of {needed} members of gang {member.gang} find a node, and {name} does not: "
-            f"{told}"
+            f"{placed} of {wording.count(needed, 'member', 'members')} of gang {member.gang} "
+            f"{wording.form(placed, 'finds', 'find')} a node, and {name} does not: {told}"
         )
         return Refused(name, member.gang, placed, needed, nodes, reasons, told, sentence)
 

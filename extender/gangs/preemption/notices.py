@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any, Final
 
 from api.koordinator import event_reasons
+from domain import wording
 from domain.gangs import sentences
 from extender.framework import views
 from extender.framework.eviction import victims
@@ -37,7 +38,8 @@ def sentence(why: Why, found: search.Victims, namespace: str = "") -> str:
     said = "; ".join(f"{what}: {planner.named(held, namespace)}" for what, held in groups if held)
     return (
         f"gang group {why.group} (priority {why.priority}) is refused: {why.refusal}. Preemption "
-        f"for {len(found.placements)} members on {len(found.nodes)} nodes {said}"
+        f"for {wording.count(len(found.placements), 'member', 'members')} on "
+        f"{wording.count(len(found.nodes), 'node', 'nodes')} {said}"
     )
 
 

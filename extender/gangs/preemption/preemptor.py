@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Final, cast
 
+from domain import wording
 from domain.gangs import table
 from domain.pods import disruption_budgets as disruption
 from extender.gangs import in_force
@@ -296,8 +297,8 @@ class GangPreemptor:
             return
         until = self._gangs.clock.monotonic() + self._parts.settings.budget_seconds
         self._refused[outcome.refused.pod.uid] = until
-        gone = len(outcome.accepted)
-        already = f"; {gone} pods were evicted before it" if gone else ""
+        gone = wording.count(len(outcome.accepted), "pod was", "pods were")
+        already = f"; {gone} evicted before it" if outcome.accepted else ""
         victim = outcome.refused.pod
         key = preemption_planner.shown(victim.key, victim.uid, one.lead.namespace)
         await self._end(group, f"{key} may not be evicted now: {outcome.why}{already}")

@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 
 from api import names
+from domain import wording
 from domain.gangs import declaration
 from domain.topology import tree as trees
 from extender.framework import verdicts, views
@@ -134,15 +135,20 @@ class Coscheduling(lone_pods.Ranker, pages.Pages):
         gangs = tracker.gangs(view)
         if prepared.near is not None and not prepared.gang:
             found = selected_pods.existing(gangs.selected, prepared.near)
-            others = f"{sum(found.values())} pods with its network-topology-selector run"
+            count = sum(found.values())
             return verdicts.Diagnosis(
-                f"{others}, on {len(found)} nodes; nodes near them score higher"
+                f"{wording.count(count, 'pod', 'pods')} with its network-topology-selector "
+                f"{wording.form(count, 'runs', 'run')}, on "
+                f"{wording.count(len(found), 'node', 'nodes')}; nodes near "
+                f"{wording.form(count, 'it', 'them')} score higher"
             )
         entry = gangs.table.get(prepared.gang)
         if entry is None:
             return verdicts.Diagnosis("")
         counts, least = entry.counts, entry.gang.min_member
-        arrived = f"{counts.assumed + counts.bound} of {least} members have arrived or are bound"
+        there = counts.assumed + counts.bound
+        have = wording.form(there, "has arrived or is", "have arrived or are")
+        arrived = f"{there} of {wording.count(least, 'member', 'members')} {have} bound"
         where = f"planned on {prepared.node}, " if prepared.node else ""
         return verdicts.Diagnosis(f"gang {prepared.gang}: {where}{arrived}")
 

@@ -8,6 +8,7 @@ import numpy as np
 from api import names
 from api.koordinator import devices
 from api.wire import quantity
+from domain import wording
 from domain.cpus import cpulists
 from domain.devices import inventory, pod_devices
 from domain.devices.requests import requests
@@ -53,7 +54,8 @@ def diagnosis(
         enough = [m for m in healthy if all(v <= free[m].get(r, v) for r, v in each.items())]
         told.append(
             f"asks {count} {kind} with {_amounts(each)} each; of {len(known)} on the node "
-            f"{len(healthy)} are {_USABLE[claimed]} and {len(enough)} have that much free"
+            f"{wording.count(len(healthy), 'is', 'are')} {_USABLE[claimed]} and "
+            f"{wording.count(len(enough), 'has', 'have')} that much free"
         )
         if len(enough) < count:
             helps.append(f"{count - len(enough)} more {kind} with {_amounts(each)} free on {name}")

@@ -39,7 +39,7 @@ def diagnosis(forest: forests.Forest, short: model.Shortage) -> verdicts.Diagnos
     clauses = [_sum(forest, short, name) for name in chosen]
     left = len(short.exceeded) - len(chosen)
     if left:
-        clauses.append(f"and {left} more resources")
+        clauses.append(f"and {wording.count(left, 'more resource', 'more resources')}")
     borrowers = _borrowers(forest, short.quota, chosen)
     if borrowers:
         clauses.append(f"above their minimum are {', '.join(borrowers)}")

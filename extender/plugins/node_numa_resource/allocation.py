@@ -9,6 +9,7 @@ import msgspec
 from api import names
 from api.koordinator.metadata import annotations, qos
 from api.wire import base, quantity, untrusted
+from domain import wording
 from domain.cpus import cpu_accumulator, cpu_topology, cpu_usage, cpulists
 from domain.numa import hint_merge, numa_allocation
 from extender.framework import verdicts, views
@@ -181,7 +182,8 @@ class Codec:
         requests = dict(wanted.requests)
         cpus = cpulists.parse(status.cpuset)
         if 1000 * len(cpus) > requests.get(names.CPU, 0):
-            raise ValueError(f"{len(cpus)} CPUs for {requests.get(names.CPU, 0)} millicores")
+            given = wording.count(len(cpus), "CPU", "CPUs")
+            raise ValueError(f"{given} for {requests.get(names.CPU, 0)} millicores")
         if max(cpus, default=0) >= cpu_topology.MOST_CPUS:
             raise ValueError(f"no machine has CPU {max(cpus)}")
         zones: dict[int, views.Pairs] = {}

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from api.wire import quantity
+from domain import wording
 from domain.cpus import cpu_topology, cpulists
 from domain.numa import hint_merge
 from extender.framework import verdicts, views
@@ -87,7 +88,8 @@ def diagnosis(
     held, reserved = _held(found).bit_count(), nodes.reserved.bit_count()
     whole = nodes.topology.whole_cores(nodes.available).bit_count()
     text = (
-        f"asks {count} CPUs; of {total}, {free} are free, {whole} of them in whole cores, "
+        f"asks {wording.count(count, 'CPU', 'CPUs')}; of {total}, "
+        f"{wording.count(free, 'is', 'are')} free, {whole} of them in whole cores, "
         f"{held} held by pods, {reserved} reserved"
     )
     if nodes.zones and (found.policy is not hint_merge.Policy.NONE):
@@ -96,5 +98,7 @@ def diagnosis(
             for node_id in nodes.zones
         )
         text += f"; policy {policy_name(found.policy)}, CPU free by NUMA node {parts}"
-    helps = (f"{count - free} CPUs given back by pods of {node}",) if count > free else ()
-    return verdicts.Diagnosis(text, helps)
+    if count <= free:
+        return verdicts.Diagnosis(text)
+    more = wording.count(count - free, "CPU", "CPUs")
+    return verdicts.Diagnosis(text, (f"{more} given back by pods of {node}",))

@@ -26,8 +26,9 @@ def diagnosis(
         if not kept or value <= free:
             continue
         clauses.append(
-            f"asks {wording.amount(name, value)} {name}, {wording.amount(name, max(free, 0))} are "
-            f"free beside {wording.amount(name, kept)} that {_named(found)} keep"
+            f"asks {wording.amount(name, value)} {name}, "
+            f"{wording.count(wording.amount(name, max(free, 0)), 'is', 'are')} free beside "
+            f"{wording.amount(name, kept)} that {_named(found)} keep"
         )
         helps.append(f"{wording.named(name, value - free)} given back on {node}")
     if found.free_slots + len(matched) < 1:
@@ -59,7 +60,7 @@ def _lack(each: fit.Shortage, one: tracker.Kept) -> str:
     if each.reservation:
         return each.sentence(detailed=True)
     left = wording.amount(each.resource, one.held.remainder().get(each.resource, 0))
-    return f"{each.sentence()}, {left} are left of the reservation"
+    return f"{each.sentence()}, {wording.count(left, 'is', 'are')} left of the reservation"
 
 
 def _named(found: tracker.NodeReservations) -> str:

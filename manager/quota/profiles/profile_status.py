@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from api import resources
 from api.koordinator import event_reasons
-from domain import conditions
+from domain import conditions, wording
 from domain.quota import model
 from manager.quota.profiles import profile_plan
 from manager.reconcile import actions, outcomes
@@ -80,7 +80,8 @@ def _judged(
         yield outcomes.Condition(READY, False, reason, note[:_LONGEST])
         return
     amounts = _listed(sums)
-    note = f"quota {found.spec.quota_name} guarantees {amounts} of {sums.nodes} nodes"
+    nodes = wording.count(sums.nodes, "node", "nodes")
+    note = f"quota {found.spec.quota_name} guarantees {amounts} of {nodes}"
     yield outcomes.Condition(READY, True, "QuotaKept", note)
 
 
@@ -98,7 +99,9 @@ def _selected(sums: profile_plan.Sums) -> outcomes.Condition:
     if not sums.nodes:
         note = "no node carries the labels of spec.nodeSelector, so the quota guarantees nothing"
         return outcomes.Condition(NODES_SELECTED, False, "NoNodesSelected", note)
-    note = f"{sums.nodes} nodes are selected, {sums.closed_nodes} of which take no pods now"
+    selected = wording.count(sums.nodes, "node is", "nodes are")
+    closed = wording.count(sums.closed_nodes, "of which takes", "of which take")
+    note = f"{selected} selected, {closed} no pods now"
     return outcomes.Condition(NODES_SELECTED, True, "NodesSelected", note)
 
 

@@ -86,7 +86,7 @@ def test_what_stood_for_a_pod_stands_while_it_is_left_out():
     found = made.step(a_look(MANY, 1.0))
     assert released(found) == []
     assert len(found.decisions["s0"].wanted) == PODS
-    assert "1 pods left out: default/p007: RecursionError" in found.decisions["s0"].reason
+    assert "1 pod left out: default/p007: RecursionError" in found.decisions["s0"].reason
     # It is not searched for again before its time, nor is anything of it put back.
     calls = counts.calls
     assert released(made.step(a_look(MANY, 2.0))) == []

@@ -34,7 +34,7 @@ def test_pods_and_containers_get_what_they_ask_for(batch):
         for group in ("a", "a/app")
         for role, value in ((SHARES, "2048"), (QUOTA, "200000"), (MEMORY, str(1 << 30)))
     }
-    assert found.reason == "batch resources of 1 pods"
+    assert found.reason == "batch resources of 1 pod"
 
 
 def test_a_pod_that_asks_by_names_of_an_older_release_gets_the_same(batch):

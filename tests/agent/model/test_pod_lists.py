@@ -35,7 +35,7 @@ def test_one_pod_that_cannot_be_read_hides_no_other(poison):
     assert {pod.metadata.name for pod in found.pods} <= {"good", ""}
     assert found.version == "7"
     if len(found.pods) == 999:
-        assert found.problem.startswith("1 pods cannot be read: pod 500 of the list: ")
+        assert found.problem.startswith("1 pod cannot be read: pod 500 of the list: ")
 
 
 # The kubelet answers in types of Kubernetes, so that a pod cannot bring levels of its own.

@@ -210,7 +210,7 @@ async def test_the_bundle_holds_what_there_is_and_says_what_is_missing(sick):
     assert "observe" in files["objects/pods.yaml"]
     assert "slo-controller-config" in files["objects/configmaps.yaml"]
     about = json.loads(files["bundle.json"])
-    assert about["findings"].startswith("1 errors")
+    assert about["findings"].startswith("1 error,")
     left_out = "\n".join(about["leftOut"])
     assert "objects/daemonsets.apps.yaml: 501" in left_out
     assert "logs/m-0/c.log" in left_out
@@ -263,7 +263,7 @@ def test_people_read_the_worst_last():
         "  ERROR  a.b: broken",
         "         -> mend it",
         "",
-        "1 errors, 1 warnings, 0 not checked, 0 notes, 1 fine",
+        "1 error, 1 warning, 0 not checked, 0 notes, 1 fine",
     ]
 
 

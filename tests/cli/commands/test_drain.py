@@ -178,7 +178,7 @@ async def test_an_abort_ends_what_has_not_begun_and_uncordons(it, capsys):
     body = {"status": {"phase": "Running", "conditions": [evicting]}}
     await it.kube.patch(JOBS, first, body, subresource="status")
     assert await run(it, "n1", "--abort") == 0
-    assert capsys.readouterr().out.splitlines()[-1] == ("1 jobs are aborted, node n1 is uncordoned")
+    assert capsys.readouterr().out.splitlines()[-1] == ("1 job is aborted, node n1 is uncordoned")
     phases = {job["metadata"]["name"]: job["status"]["phase"] for job in await it.jobs()}
     assert phases == {first: "Running", second: "Aborted"}
     assert not await it.is_cordoned("n1")

@@ -99,7 +99,7 @@ async def test_a_job_whose_pod_leaves_goes_on_though_its_status_says_that_it_was
     assert await phases(it) == {"web-0": "Running", "web-1": "Aborted"}
     assert capsys.readouterr().out.splitlines()[-2:] == [
         "1 move goes on, since its pod is leaving already: default/web-0",
-        "1 jobs are aborted, node n1 is uncordoned",
+        "1 job is aborted, node n1 is uncordoned",
     ]
 
 

@@ -90,8 +90,8 @@ async def test_a_node_is_empty_once_pods_have_moved_and_others_have_left(it, cap
 
     assert await run(it, "--yes", meanwhile=moved_and_gone) == 0
     assert capsys.readouterr().out.splitlines()[-1] == (
-        "[########################] 1 of 1 pods have moved; "
-        "1 of 1 pods that were leaving already have ended"
+        "[########################] 1 of 1 pod has moved; "
+        "1 of 1 pod that was leaving already has ended"
     )
 
 
@@ -163,5 +163,5 @@ async def test_what_failed_in_an_earlier_drain_is_not_held_against_this_one(it, 
 
     assert await run(it, "--yes", meanwhile=moved) == 0
     assert capsys.readouterr().out.splitlines()[-1] == (
-        "[########################] 1 of 1 pods have moved"
+        "[########################] 1 of 1 pod has moved"
     )

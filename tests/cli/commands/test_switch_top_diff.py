@@ -191,9 +191,9 @@ async def test_diff_tells_what_settings_and_profiles_would_do(served, tmp_path, 
     file.write_text(yaml.safe_dump_all([settings, PROFILE]))
     assert await run("diff", "-f", str(file)) == 1
     said = capsys.readouterr()
-    assert "cluster settings: 1 of 1 nodes would lend other amounts" in said.out
+    assert "cluster settings: 1 of 1 node would lend other amounts" in said.out
     assert f"n1  {names.BATCH_CPU}  0.0 -> " in said.out
-    assert "profile batch: selects 1 pods; 1 would get other classes" in said.out
+    assert "profile batch: selects 1 pod; 1 would get other classes" in said.out
     assert "default/job  qos LS -> BE, band koord-prod -> koord-batch" in said.out
     assert "pods that run keep their class" in said.err
     # Applied, the settings differ no more, and what the manager calculates is what was told.

@@ -252,7 +252,7 @@ async def test_behind_a_pod_that_nothing_ends_nothing_is_cleaned(it, capsys):
     assert not await it.uninstaller(timeout=0.0).run()
     told = capsys.readouterr().out
     assert "not cleaned: pod koordinator-system/goes-on would write again" in told
-    assert f"note: agents of 1 nodes are not ready and may leave limits behind: {NODE};" in told
+    assert f"note: the agent of 1 node is not ready and may leave limits behind: {NODE};" in told
     assert await it.names(resources.SECRETS, NAMESPACE)
     assert await it.names(resources.NODE_METRICS) == {NODE}
 
@@ -288,7 +288,7 @@ async def test_nodes_whose_agent_was_not_ready_are_named_once_all_is_gone(it, ca
     assert await uninstall.Uninstaller(it.kube, clock, removal.Options(), 5.0).run()
     told = capsys.readouterr().out
     assert await it.names(resources.PODS, NAMESPACE) == set()
-    assert f"note: agents of 1 nodes are not ready and may leave limits behind: {NODE};" in told
+    assert f"note: the agent of 1 node is not ready and may leave limits behind: {NODE};" in told
     assert told.splitlines()[-1] == uninstall.NOTHING
 
 

@@ -44,7 +44,7 @@ def test_what_is_asked_and_held_comes_from_pods():
     [
         pytest.param(
             [offer("a", 16_000, 32 * GI), offer("b")],
-            ["1 of 2 nodes have that left: a."],
+            ["1 of 2 nodes has that left: a."],
             [],
             "",
             id="some node has it",
@@ -53,7 +53,7 @@ def test_what_is_asked_and_held_comes_from_pods():
             [offer("a", 8400, 32 * GI), offer("b", 9000, 32 * GI, 8000), offer("c")],
             [
                 "None of 3 nodes has that left to lend.",
-                "1 of them lend nothing at all: c.",
+                "1 of them lends nothing at all: c.",
                 (
                     "The nearest miss is a: it lends 8.4 batch cores, 0 are taken, 8.4 are left, "
                     "1.6 are missing."
@@ -90,7 +90,7 @@ def test_what_is_asked_and_held_comes_from_pods():
             [offer("c")],
             [
                 "None of 1 nodes has that left to lend.",
-                "1 of them lend nothing at all: c.",
+                "1 of them lends nothing at all: c.",
             ],
             ["a node that lends: see `koord explain node` for one of them"],
             "c",
@@ -117,11 +117,11 @@ def test_what_is_asked_and_held_comes_from_pods():
             [
                 "None of 1 nodes has that left to lend.",
                 (
-                    "The nearest miss is a: it lends 8 batch cores, 7 are taken, 1 are left, "
+                    "The nearest miss is a: it lends 8 batch cores, 7 are taken, 1 is left, "
                     "9 are missing."
                 ),
             ],
-            ["a pod that asks for 1 batch cores or less"],
+            ["a pod that asks for 1 batch core or less"],
             "a",
             id="the machine is too small for all",
         ),
@@ -133,7 +133,7 @@ def test_what_is_asked_and_held_comes_from_pods():
             ],
             [
                 "None of 3 nodes has that left to lend.",
-                "1 of them lend nothing at all: c.",
+                "1 of them lends nothing at all: c.",
                 "No node has 10 cores at all: the largest has 9.5.",
                 (
                     "The nearest miss is a: it lends 6 batch cores, 3 are taken, 3 are left, "

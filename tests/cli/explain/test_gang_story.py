@@ -48,8 +48,7 @@ def chapter(found, name):
         ),
         pytest.param(
             [recent("a"), listing("b", "a")],
-            "Gang default/g has a plan: 1 members have a place, 1 of 2 members are bound "
-            "(minimum 2).",
+            "Gang default/g has a plan: 1 member has a place, 1 of 2 members is bound (minimum 2).",
             id="a Binding lists the other",
         ),
         pytest.param(
@@ -65,12 +64,12 @@ def chapter(found, name):
         ),
         pytest.param(
             [a_member("a", node="n1", phase="Running"), a_member("b", phase="Failed")],
-            "Gang default/g is below its minimum of 2: 1 of 1 members are bound.",
+            "Gang default/g is below its minimum of 2: 1 of 1 member is bound.",
             id="below",
         ),
         pytest.param(
             [a_member("a", phase="Succeeded"), a_member("b", phase="Failed")],
-            "Gang default/g has ended: 1 members have succeeded, 1 have failed.",
+            "Gang default/g has ended: 1 member has succeeded, 1 has failed.",
             id="ended",
         ),
         pytest.param(
@@ -150,7 +149,7 @@ def test_how_it_is_declared_and_with_whom_it_starts():
     ):
         assert text in declared
     group = chapter(found, "its group")
-    assert "Gang default/h starts together with it: Waiting, 1 members, at least 2." in group
+    assert "Gang default/h starts together with it: Waiting, 1 member, at least 2." in group
     assert "It waits for gang default/none, which does not exist." in group
 
 

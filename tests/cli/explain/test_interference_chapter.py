@@ -52,7 +52,7 @@ def test_a_node_names_victims_and_suspects(wrapped):
          "container app: 2.50 cycles per instruction, usually 1.20"),
         ({"suspects": []}, "no neighbour is suspected."),
         ({"suspects": [{"name": "processes outside of pods", "rise": 1.0}]},
-         "confidence: processes outside of pods, which added 1 cores."),
+         "confidence: processes outside of pods, which added 1 core."),
     ],
 )  # fmt: skip
 def test_every_signal_in_words(changes, said):

@@ -70,7 +70,7 @@ def test_a_pod_without_room_gets_the_sum_its_place_and_who_could_be_preempted():
     assert "low-1" not in text
     assert "The manager says: quota team is full." in text
     assert "firm" not in text
-    assert helps[0].startswith("1 cores less used in quota team, or more of it: `koord explain")
+    assert helps[0].startswith("1 core less used in quota team, or more of it: `koord explain")
 
 
 @pytest.mark.parametrize(

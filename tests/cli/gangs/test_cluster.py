@@ -240,7 +240,7 @@ def test_a_line_per_gang_then_totals_and_problems():
     assert lines[1] == f"default/g Planned 3 3 2 0 1 1m30s {FIRST}"
     assert lines[2] == "default/h Running 1 1 0 1 1 - -"
     assert lines[3].startswith("default/none Waiting - 1 0 0 - ")
-    assert lines[4] == "3 gangs: 1 Waiting, 1 Planned, 1 Running. 1 of 5 members are bound."
+    assert lines[4] == "3 gangs: 1 Waiting, 1 Planned, 1 Running. 1 of 5 members is bound."
     told_of = "\n".join(lines[5:])
     assert "problem: members of gang default/g have places of 2 plans" in told_of
     assert "remedy: create PodGroup default/none with spec.minMember" in told_of

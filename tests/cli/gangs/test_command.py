@@ -119,7 +119,7 @@ async def test_a_cluster_is_read_with_what_happened_to_the_gang(served, capsys):
     assert await tried("explain", "gang", "g") == 0
     told = capsys.readouterr().out
     assert told.startswith("Gang default/g waits for 1 of 3 members.\n")
-    assert "1 members of gang default/g do not exist; they are tried as copies of" in told
+    assert "1 member of gang default/g does not exist; it is tried as a copy of" in told
     assert "Event GangBelowQuorum: gang default/g was complete." in told
     assert await tried("simulate", "gang", "g") == 0
     told = capsys.readouterr().out

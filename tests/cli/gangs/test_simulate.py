@@ -110,9 +110,7 @@ def test_devices_are_allocated_to_every_member_and_count_on_nodes_that_would_hel
 
 def test_a_gang_of_the_cluster_that_lacks_members_is_tried_with_copies():
     found = of("default/g", *EIGHT, a_member("a", "3"), a_member("b", "3"))
-    assert "1 members of gang default/g do not exist; they are tried as copies of" in str(
-        found.notes
-    )
+    assert "1 member of gang default/g does not exist; it is tried as a copy of" in str(found.notes)
     (one,) = found.previews
     assert (one.fits, one.needed, one.members) == (True, 3, 3)
     assert one.since > 0

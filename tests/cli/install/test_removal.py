@@ -193,7 +193,7 @@ def test_reports_that_people_made_are_kept():
         ]
     )
     assert sentences(plan.clean) == ["delete NodeMetric a", "delete ScheduleExplanation shop/p"]
-    assert any("1 objects that people made are kept" in note for note in plan.notes)
+    assert any("1 object that people made is kept" in note for note in plan.notes)
 
 
 ROLE = (resources.CLUSTER_ROLES, named("koord-manager"))
@@ -241,11 +241,20 @@ def test_people_are_told_what_becomes_of_pods():
         checkups.pod("web", batch=False),
     )
     told = "\n".join(planned(pods=pods).notes)
-    assert "1 pods ask for batch or mid resources; they keep running" in told
-    assert "1 waiting pods ask for what no node lends: shop/waits" in told
-    assert "name the scheduler koord-scheduler, which ends: shop/ours" in told
+    assert "1 pod asks for batch or mid resources; it keeps running" in told
+    assert "1 waiting pod asks for what no node lends: shop/waits" in told
+    assert "1 waiting pod names the scheduler koord-scheduler, which ends: shop/ours" in told
     assert "shop/gated" not in told
     assert "shop/web" not in told
+
+
+def test_what_becomes_of_several_pods():
+    pods = checkups.pods(checkups.pod("a"), checkups.pod("b"))
+    told = "\n".join(planned(pods=pods).notes)
+    assert (
+        "2 pods ask for batch or mid resources; they keep running, and once ended nothing like "
+        "them can be placed: shop/a, shop/b"
+    ) in told
 
 
 def waiting(name, *, gates=(), condition="", node="", phase="Pending"):

@@ -93,9 +93,28 @@ def test_a_job_whose_pod_left_by_itself_has_not_failed():
     gone = drain_progress.progress(jobs)
     assert (gone.leaving, gone.left) == ((), 1)
     assert drain_progress.bar(gone) == (
-        "[########################] 1 of 1 pods have moved; "
-        "1 of 1 pods that were leaving already have ended"
+        "[########################] 1 of 1 pod has moved; "
+        "1 of 1 pod that was leaving already has ended"
     )
+
+
+@pytest.mark.parametrize(
+    ("phases", "said"),
+    [
+        pytest.param(["Succeeded"], "1 of 1 pod has moved", id="the only one"),
+        pytest.param(["Pending"], "0 of 1 pod have moved", id="none"),
+        pytest.param(["Succeeded", "Failed"], "1 of 2 pods has moved; 1 has not", id="one of two"),
+        pytest.param(
+            ["Succeeded", "Succeeded", "Failed", "Failed"],
+            "2 of 4 pods have moved; 2 have not",
+            id="several",
+        ),
+    ],
+)
+def test_progress_agrees_with_its_numbers(phases, said):
+    jobs = [drained(phase, pod=f"web-{number}") for number, phase in enumerate(phases)]
+    found = drain_progress.progress({one.name: one for one in jobs})
+    assert drain_progress.bar(found).partition("] ")[2] == said
 
 
 def test_pods_that_were_evicted_and_stay_are_named_as_well():

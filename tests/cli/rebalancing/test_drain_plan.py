@@ -210,7 +210,7 @@ def test_progress_counts_the_jobs_of_this_drain():
     jobs["other"] = builders.job("other", "db-0", phase="Running")
     found = drain_progress.progress(drain_progress.followed({}, jobs, "n1"))
     assert drain_progress.bar(found) == (
-        "[##################------] 2 of 4 pods have moved; 1 have not; default/web-2: Why"
+        "[##################------] 2 of 4 pods have moved; 1 has not; default/web-2: Why"
     )
     assert list(drain_progress.failures(found)) == ["default/web-3 has not moved (Why): Why"]
 

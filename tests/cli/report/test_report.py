@@ -103,7 +103,10 @@ async def test_a_prometheus_tells_the_peaks_of_days(run, tmp_path, capsys):
     assert body["lent"]["n1"][names.BATCH_CPU] == 9600 - 6000
     assert all("[3d:5m]" in query for query in made.asked)
     assert set(made.headers) == {"Bearer s3cret"}
-    assert "of 1 nodes only the pods are measured" in body["notes"][0]
+    assert (
+        "of 1 node only the pods are measured: use of its system is not taken off"
+        in body["notes"][0]
+    )
 
 
 async def test_the_past_comes_from_the_metrics_of_koord(run, capsys):

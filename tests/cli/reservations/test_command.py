@@ -78,4 +78,4 @@ async def test_what_waits_and_who_uses_it_reach_the_terminal(served, capsys):
     assert "Pod default/standing-late stands in for it at the scheduler." in told
     assert "0/3 nodes are available: 3 Insufficient cpu." in told
     assert await run("explain", "pod", "a") == 0
-    assert "It uses Reservation r: 4 cores of it are left." in capsys.readouterr().out
+    assert "It uses Reservation r: it has 4 cores left." in capsys.readouterr().out

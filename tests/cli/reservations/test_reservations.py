@@ -75,7 +75,7 @@ def test_a_line_says_what_is_reserved_used_and_left():
     found = build([a_reservation()], [an_owner("a"), an_owner("b", cpu="1"), an_owner("gone", "q")])
     assert rows(found)[1:] == [
         "r Available n1 6 3 3 2 23h0m -",
-        "1 Reservations: 1 Available. Reserved 6; owners use 3; unused 3.",
+        "1 Reservation: 1 Available. Reserved 6; owners use 3; unused 3.",
     ]
 
 
@@ -90,7 +90,7 @@ def test_one_that_waits_says_what_runs_in_its_place_and_what_it_keeps_beside():
     found = build([one], [builders.a_pod("old", node="n1", cpu="4", labels={"team": "x"})])
     assert rows(found)[1:] == [
         "r Waiting n1 6 4 - (1) 23h0m Waiting",
-        "1 Reservations: 1 Waiting. Waiting ones keep 2 beside the pods that run in their place.",
+        "1 Reservation: 1 Waiting. Waiting ones keep 2 beside the pods that run in their place.",
     ]
     document = table.document(found)
     assert document["totals"]["waiting"] == {"cpu": "2"}
@@ -239,7 +239,7 @@ def test_owners_in_words(owner, sentence):
         pytest.param(a_reservation(phase="Succeeded", allocateOnce=True, status={
             "currentOwners": [{"namespace": "d", "name": "p", "uid": "u"}]}),
             "Pod d/p used it; the pod has ended.", id="succeeded"),
-        pytest.param(a_reservation(phase="Waiting"), "waits there until 6 cores are free",
+        pytest.param(a_reservation(phase="Waiting"), "waits there for 6 cores to be free",
                      id="waiting"),
         pytest.param(a_reservation(phase="Failed"), "a new Reservation, with a longer ttl",
                      id="failed"),
@@ -268,7 +268,7 @@ def layer(found, pod):
 @pytest.mark.parametrize(
     ("reservation", "node", "sentence"),
     [
-        pytest.param(a_reservation(), "n1", "It uses Reservation r: 4 cores of it are left.",
+        pytest.param(a_reservation(), "n1", "It uses Reservation r: it has 4 cores left.",
                      id="in use"),
         pytest.param(a_reservation(phase="Failed"), "n1", "has ended; the pod runs on.", id="over"),
         pytest.param(a_reservation(), "n2", "It names Reservation r of another node", id="else"),
@@ -285,10 +285,10 @@ def test_a_pod_with_a_node_says_which_it_uses(reservation, node, sentence):
 @pytest.mark.parametrize(
     ("reservation", "notes", "sentence"),
     [
-        pytest.param(a_reservation(), {}, "names it as an owner: 6 cores of it are left.",
+        pytest.param(a_reservation(), {}, "names it as an owner: it has 6 cores left.",
                      id="may use it"),
         pytest.param(a_reservation(cpu="1", allocatePolicy="Restricted"), {},
-                     "but has too little cpu: 1 cores of it are left.", id="too little"),
+                     "but has too little cpu: it has 1 core left.", id="too little"),
         pytest.param(a_reservation(unschedulable=True), {}, "but: Reservation(s) is unschedulable.",
                      id="closed"),
         pytest.param(pending(), {}, "is Pending: it has no room for it yet.", id="pending"),

@@ -134,7 +134,7 @@ def test_gated_pods_are_not_tried():
     snapshot = small(batch("a", 1, gates=["koordinator.sh/quota"]))
     found = command.compared(snapshot, [settings(MORE)])
     assert found.changed.placed.gated == ("default/a",)
-    assert any("1 pods wait behind scheduling gates" in note for note in found.notes)
+    assert any("1 pod waits behind scheduling gates" in note for note in found.notes)
 
 
 @pytest.mark.parametrize(

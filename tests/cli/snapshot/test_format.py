@@ -69,7 +69,7 @@ def test_what_is_no_snapshot_is_refused_with_the_reason(data, why):
     [
         pytest.param(formats.Bounds(packed=10), "larger than", id="packed"),
         pytest.param(formats.Bounds(plain=100), "unpacked", id="plain"),
-        pytest.param(formats.Bounds(objects=0), "holds 1 objects", id="objects"),
+        pytest.param(formats.Bounds(objects=0), "holds 1 object,", id="objects"),
     ],
 )
 def test_what_is_too_large_is_refused_before_it_is_held(bounds, why):

@@ -68,7 +68,7 @@ def test_a_file_is_saved_for_its_owner_and_renamed_offline(tmp_path, capsys):
     reader.save(first, formats.Snapshot("2026-07-01T12:00:00Z", {"pods": (pod,)}))
     assert first.stat().st_mode & 0o077 == 0
     assert main.main(["snapshot", f"--snapshot={first}", "-o", str(second), "--rename"]) == 0
-    assert "wrote 1 objects" in capsys.readouterr().out
+    assert "wrote 1 object (" in capsys.readouterr().out
     assert reader.load(second).objects["pods"][0]["metadata"]["name"] == "pod-1"
 
 

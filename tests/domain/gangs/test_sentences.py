@@ -75,9 +75,55 @@ def test_a_gang_that_is_complete_waits_for_the_others_of_its_group():
     assert message.split("; ") == [
         "waits for its gang group: ns/a waits for 1 of 2 members",
         "ns/b is not placed yet, and does not list this gang",
-        "ns/c has neither members nor a PodGroup, and 1 more gangs",
+        "ns/c has neither members nor a PodGroup, and 1 more gang",
     ]
     assert said(found, "ns/a") == ("WaitingForMembers", "waits for 1 of 2 members")
+
+
+GATED = "with other scheduling gates"
+NUMBERS = {
+    "one has arrived": (
+        sentences.planned(1, 4),
+        "every member has a place; 1 of 4 has arrived to be bound",
+    ),
+    "several have arrived": (
+        sentences.planned(2, 4),
+        "every member has a place; 2 of 4 have arrived to be bound",
+    ),
+    "one victim": (
+        sentences.preempting(1, 0),
+        "every member has a place as soon as 1 pod of lower priority has left",
+    ),
+    "several victims": (
+        sentences.preempting(3, 0),
+        "every member has a place as soon as 3 pods of lower priority have left",
+    ),
+    "one gated member": (
+        sentences.no_room("no node", member="", placed=1, wanted=2, blocked=1),
+        f"there is room for 1 of 2 members; 1 member {GATED} fits nowhere: no node",
+    ),
+    "gated members": (
+        sentences.no_room("no node", member="", placed=1, wanted=3, blocked=2),
+        f"there is room for 1 of 3 members; 2 members {GATED} fit nowhere: no node",
+    ),
+    "a gang of one": (
+        sentences.no_room("no node", member="ns/p0", placed=0, wanted=1),
+        "there is room for 0 of 1 member; ns/p0 fits nowhere: no node",
+    ),
+}
+
+
+@pytest.mark.parametrize(("told", "message"), NUMBERS.values(), ids=NUMBERS)
+def test_numbers_agree(told, message):
+    assert told.message == message
+
+
+@pytest.mark.parametrize(
+    ("leaving", "also"),
+    [(1, "1 pod that leaves anyway"), (2, "2 pods that leave anyway")],
+)
+def test_pods_that_leave_anyway(leaving, also):
+    assert sentences.preempting(2, leaving).message.endswith(f"have left, and {also}")
 
 
 def test_other_reasons():

@@ -187,7 +187,7 @@ async def test_a_dry_run_says_everything_and_does_nothing(it, capsys):
     told = capsys.readouterr().out
     assert "would delete Deployment koordinator-system/koord-manager" in told
     assert f"would take {names.BATCH_CPU}, {names.BATCH_MEMORY}" in told
-    assert "1 pods ask for batch or mid resources; they keep running" in told
+    assert "1 pod asks for batch or mid resources; it keeps running" in told
     assert f"definitions of another installation are kept: {FOREIGN.review_name()}" in told
     assert before <= set(await it.everything())
 

@@ -278,6 +278,6 @@ async def test_a_pod_that_terminates_already_is_waited_for(stand):
     code, said = await ended(command)
     assert code == 0, said
     assert "is leaving already: " in said
-    assert "1 of 1 pods that were leaving already have ended" in said.splitlines()[-1]
+    assert "1 of 1 pod that was leaving already has ended" in said.splitlines()[-1]
     await stand.at_rest()
     assert not full.staying()

@@ -251,3 +251,16 @@ def test_a_loss_is_never_claimed_without_cause(looks) -> None:
             assert memory.complete
             assert not memory.lost(1e9)
         assert quorum.followed(memory, seen, now + 1) == memory, "the same look changes nothing"
+
+
+@pytest.mark.parametrize(
+    ("living", "minimum", "succeeded", "said"),
+    [
+        pytest.param(0, 1, 0, "0 of at least 1 pod have a node", id="a-gang-of-one"),
+        pytest.param(1, 3, 1, "1 of at least 3 pods has a node, 1 has succeeded", id="one"),
+        pytest.param(2, 5, 2, "2 of at least 5 pods have a node, 2 have succeeded", id="several"),
+    ],
+)
+def test_the_sentence_agrees_with_its_numbers(living, minimum, succeeded, said):
+    found = quorum.Standing(living=living, minimum=minimum, succeeded=succeeded)
+    assert quorum.sentence(found) == said

@@ -136,7 +136,7 @@ def test_a_loss_and_its_end_are_conditions() -> None:
     changed = planned(facts(lost=True, living=1), STATED)
     (lost,) = changed["conditions"]
     assert (lost["type"], lost["status"], lost["reason"]) == ("Quorum", "False", "BelowMinimum")
-    assert lost["message"] == "1 of at least 2 pods have a node"
+    assert lost["message"] == "1 of at least 2 pods has a node"
     later = facts(now=NOW + 60, lost=True, living=1)
     assert planned(later, {**STATED, "conditions": [lost]}) == {}
     changed = planned(facts(now=NOW + 90), {**STATED, "conditions": [lost]})

@@ -88,7 +88,7 @@ async def test_a_child_may_follow_its_parent_at_once(world):
         assert child["metadata"]["labels"][names.LABEL_QUOTA_TREE] == "t"
         with pytest.raises(Exception, match="names of quotas are unique"):
             await create(world, quota(LONG, "team", namespace="kube-system"))
-        with pytest.raises(Exception, match="1 quotas are below"):
+        with pytest.raises(Exception, match="1 quota is below"):
             await world.api.delete(f"{PLAIN.path('default')}/org")
         await world.api.delete(f"{SHORT.path('default')}/team")
         await create(world, quota(LONG, "team"))

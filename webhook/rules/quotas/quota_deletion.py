@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from api import names
+from domain import wording
 from domain.quota.tree import quota_trees
 from webhook import review
 
@@ -28,8 +29,9 @@ def check(
     if children:
         yield review.Fault(
             "has-children",
-            f"metadata.name: Forbidden: {len(children)} quotas are below {found.key}, such as "
-            f"{children[0].key}; move or delete them first",
+            "metadata.name: Forbidden: "
+            f"{wording.count(len(children), 'quota is', 'quotas are')} below {found.key}, such as "
+            f"{children[0].key}; move or delete {wording.form(len(children), 'it', 'them')} first",
         )
     if asked.pods:
         yield review.Fault(

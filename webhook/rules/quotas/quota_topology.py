@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from api import names
 from api.wire import quantity
+from domain import wording
 from domain.quota.tree import quota_trees
 from webhook import gates, review
 
@@ -82,8 +83,9 @@ def _flipped(asked: Asked, children: tuple[quota_trees.Member, ...]) -> Iterator
     if asked.old.is_parent and children:
         yield review.Fault(
             "has-children",
-            f"{_IS_PARENT}: Forbidden: {len(children)} quotas are below it, such as "
-            f"{children[0].key}; move or delete them first",
+            f"{_IS_PARENT}: Forbidden: {wording.count(len(children), 'quota is', 'quotas are')} "
+            f"below it, such as {children[0].key}; move or delete "
+            f"{wording.form(len(children), 'that', 'them')} first",
         )
     if asked.new.is_parent and asked.pods:
         yield review.Fault(

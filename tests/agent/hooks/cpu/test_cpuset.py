@@ -107,7 +107,7 @@ def test_bound_pods_have_their_cpus_alone_and_no_quota(now):
     }
     quotas = {edit.group: edit.value for edit in found.wanted if edit.role is QUOTA}
     assert quotas == {"bound": "-1", "bound/app": "-1"}
-    assert "1 pods have cpus of their own, 5 cpus are shared" in found.reason
+    assert "1 pod has cpus of its own, 5 cpus are shared" in found.reason
     assert "odd" in found.reason
 
 

@@ -66,7 +66,7 @@ def test_exit_codes(severities, fail_on, code):
 
 def test_the_summary_counts():
     found = of(SEVERITY.ERROR, SEVERITY.OK, SEVERITY.OK, SEVERITY.UNKNOWN)
-    assert checks.summary(found) == "1 errors, 0 warnings, 1 not checked, 0 notes, 2 fine"
+    assert checks.summary(found) == "1 error, 0 warnings, 1 not checked, 0 notes, 2 fine"
 
 
 def findings_table():

@@ -156,12 +156,12 @@ def parts(healthy, **changes):
         (
             {"webhook": checkups.deployment("webhook", ready=1)},
             "workload.partly-ready",
-            "1 of 2 pods are ready",
+            "1 of 2 pods is ready",
         ),
         (
             {"webhook": checkups.deployment("webhook", updated=1)},
             "workload.partly-ready",
-            "1 of 2 pods are updated",
+            "1 of 2 pods is updated",
         ),
         (
             {"manager": checkups.deployment("manager", replicas=0)},

@@ -53,7 +53,7 @@ def test_the_age_of_a_report(found, age, name):
 def test_nodes_without_a_report_are_counted_and_named(found):
     told = found(node_metrics=[checkups.node_metric("a"), {"metadata": {"name": "b"}}])
     assert set(told) == {"agent.missing"}
-    assert told["agent.missing"].sentence == "1 of 2 nodes report nothing: b"
+    assert told["agent.missing"].sentence == "1 of 2 nodes reports nothing: b"
 
 
 @pytest.mark.parametrize(

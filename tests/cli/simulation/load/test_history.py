@@ -66,7 +66,7 @@ async def test_pods_and_nodes_are_read_step_by_step():
     assert (len(web), web[-1][0]) == (37, 6 * 3600)
     assert of(found, "n1")[:2] == [(0.0, (1.0, 5 * GIB)), (600.0, (1.0, 5 * GIB))]
     said = "\n".join(found.notes)
-    assert "of 1 online pods 1 have figures of their own" in said
+    assert "of 1 online pod 1 has figures of its own" in said
     assert "what 1 node uses outside pods comes from cAdvisor" in said
     assert "what 1 node uses outside pods is not in the Prometheus" in said
 

@@ -49,7 +49,7 @@ def test_a_plug_in_is_told_what_became_of_each_suggestion():
     assert fork.moved == scores.made == [("web-0", "b"), ("web-2", "a")]
     assert plan.refused == (round_plan.Refused("B0", "no gain", 1, ("default/web-1: 0.0",)),)
     assert plan.summary == (
-        "moves 2 pods, spread 31 % → 12 %; refused 1 suggestions, most often: no gain"
+        "moves 2 pods, spread 31 % → 12 %; refused 1 suggestion, most often: no gain"
     )
 
 
@@ -231,7 +231,7 @@ def test_dry_runs_are_reported_counted_and_not_remembered():
     limits = limiter.Limits(total=1)
     plan = planned(SEEN, profile(balance=[plugin]), targets=fork, in_round=limits, dry_run=True)
     assert plan.summary == (
-        "would move 1 pod; refused 1 suggestions, most often: maximum number of pods reached"
+        "would move 1 pod; refused 1 suggestion, most often: maximum number of pods reached"
     )
     assert plan.moves[0].dry_run
     assert (plan.memory.moves, plan.cordons, fork.removed) == ({}, (), ["web-0"])

@@ -125,7 +125,7 @@ def test_a_group_waits_as_a_whole():
 
 def test_a_group_waits_until_all_its_jobs_are_there():
     found = decided([job("a", annotations=TOGETHER)])
-    assert found.waiting == {"a": "1 of 2 jobs of its group are there"}
+    assert found.waiting == {"a": "1 of 2 jobs of its group is there"}
     half = job("a", annotations={**TOGETHER, **PASSED})
     assert decided([half, job("b", annotations=TOGETHER)]).passed == ("b",)
 

@@ -30,7 +30,7 @@ def test_nothing_moves_where_every_node_exceeds_its_thresholds():
 def test_too_few_low_nodes_are_left_alone():
     found, notes = _balance(scenes.cluster(HOT), numberOfNodes=1)
     assert found == []
-    assert "1 are low, where numberOfNodes asks for more than 1" in notes[0]
+    assert "1 is low, where numberOfNodes asks for more than 1" in notes[0]
     assert len(_balance(scenes.cluster({**HOT, "cold": {}}), numberOfNodes=1)[0]) == 1
 
 

@@ -145,7 +145,7 @@ def test_refusals_say_what_is_lacking_and_what_would_help(cluster):
     pod = cluster.pod("two", HALF)
     assert cluster.sentence(pod) == (
         "Insufficient GPU Devices: asks 1 gpu with 50 % of the cores and 50 % of the memory each; "
-        "of 2 on the node 1 are healthy and 0 have that much free"
+        "of 2 on the node 1 is healthy and 0 have that much free"
     )
     asked, view = cluster.cycle(pod)
     found = cluster.plugin.diagnose(asked.prepared[NAME], view, 0, 0.0)

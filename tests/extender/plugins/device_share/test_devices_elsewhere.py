@@ -68,7 +68,7 @@ def test_an_explanation_names_the_claim():
     cluster.bind(cluster.pod("a", WHOLE))
     asked = allocation.of(allocation.wanted(cluster.pod("b", WHOLE).requirements))
     said = diagnosis.diagnosis(asked, cluster.sparse(), "n1")
-    assert "of 2 on the node 1 are healthy and held by no ResourceClaim" in said.figures
+    assert "of 2 on the node 1 is healthy and held by no ResourceClaim" in said.figures
     assert "gpu 0 of n1 given back by ResourceClaim default/c" in said.helps
 
 
