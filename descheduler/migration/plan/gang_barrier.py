@@ -52,12 +52,17 @@ def held_up(given: facts.Facts, rules: facts.Rules) -> steps.Plan | None:
 def moves(given: facts.Facts) -> bool:
     """Whether a group is on its way: where some have left, all have to follow.
 
-    A job that has ended while its eviction was only refused, as an aborted one, moves nothing.
+    A job whose eviction was only refused moves nothing, whether it has ended or tries again.
     """
     return any(
-        facts.has_begun(one.job) and (one.job.is_open or facts.may_have_left(one.job, one.pod))
-        for one in given.group
+        _is_under_way(one.job) or facts.may_have_left(one.job, one.pod) for one in given.group
     )
+
+
+def _is_under_way(job: objects.Job) -> bool:
+    """Whether an eviction has been announced that is neither accepted nor refused yet."""
+    told = conditions.state(job.status, conditions.EVICTION)
+    return job.is_open and told is not None and told.reason != conditions.FAILED_EVICT
 
 
 def _is_ready(job: objects.Job, rules: facts.Rules) -> bool:

@@ -75,6 +75,18 @@ CASES = {
         [member("a", *READY), member("b", *READY, REFUSED, phase="Aborted")],
         "GroupFailed",
     ),
+    "one was aborted, the eviction of another one was refused": (
+        [member("a", *READY, REFUSED), member("b", *READY, phase="Aborted")],
+        "GroupFailed",
+    ),
+    "one was refused, another one has lost its place": (
+        [member("a", *READY, REFUSED), member("b", CREATED)],
+        "waits",
+    ),
+    "one was refused, and all have a place": (
+        [member("a", *READY, REFUSED), member("b", *READY)],
+        "EvictionBegun",
+    ),
     "one was aborted, whose pod leaves": (
         [member("a", *READY), member("b", *READY, EVICTING, phase="Aborted")],
         "EvictionBegun",
