@@ -25,6 +25,8 @@ from cli.snapshot import format as formats
 from cli.snapshot import reader
 from kube.client import client as clients
 from kube.client import errors, failures, wire
+from manager.cluster_settings import effective
+from manager.cluster_settings import plan as cluster_settings
 from process.runtime import clock as clocks
 
 T = TypeVar("T")
@@ -127,11 +129,24 @@ class Sources:
         nodes = await self._learned("nodes", self._nodes(node))
         if pods is None or nodes is None:
             return None
-        return batch_capacity.offers(nodes, pods)
+        settings = await self._learned("cluster settings", self._rules())
+        return batch_capacity.offers(nodes, pods, settings)
+
+    async def _settings(self) -> Mapping[str, str]:
+        """Return what the settings of the cluster say; the defaults hold without a ConfigMap."""
+        where = names.CONFIG_MAP_SLO, self._options.namespace
+        try:
+            found = await self._kube.get(resources.CONFIG_MAPS, *where)
+        except errors.NotFound:
+            return {}
+        return found.get("data") or {}
+
+    async def _rules(self) -> effective.ClusterSettings:
+        return cluster_settings.read(None, await self._settings()).settings
 
     async def _held(self, fields: str) -> list[tuple[str, dict[str, int]]]:
         found: list[tuple[str, dict[str, int]]] = []
-        async for page in self._pages(clients.Selection(resources.PODS, fields=fields)):
+        async for page in _pages(self._kube, clients.Selection(resources.PODS, fields=fields)):
             # Page by page, because whole pods of a large cluster fill gigabytes.
             for pod in _each(page, _POD):
                 held = reading.either(None, batch_capacity.held, pod)
@@ -141,19 +156,9 @@ class Sources:
     async def _nodes(self, name: str) -> list[core.Node]:
         fields = f"metadata.name={name}" if name else ""
         found: list[core.Node] = []
-        async for page in self._pages(clients.Selection(resources.NODES, fields=fields)):
+        async for page in _pages(self._kube, clients.Selection(resources.NODES, fields=fields)):
             found += _each(page, _NODE)
         return found
-
-    async def _pages(self, selection: clients.Selection) -> AsyncIterator[bytes]:
-        query = {"limit": str(clients.PAGE)}
-        while True:
-            page = await self._kube.page(selection, query)
-            yield page
-            following = wire.page(page)[0].metadata.continue_
-            if not following:
-                return
-            query["continue"] = following
 
     async def quotas(self, *, pods: bool) -> cluster.Cluster | None:
         """Return all quotas, with every pod and node where a pod waits for its quota."""
@@ -213,13 +218,7 @@ class Sources:
             metric: Raw | None = await self._kube.get(resources.NODE_METRICS, name)
         except errors.NotFound:
             metric = None
-        try:
-            settings = await self._kube.get(
-                resources.CONFIG_MAPS, names.CONFIG_MAP_SLO, self._options.namespace
-            )
-        except errors.NotFound:
-            settings = {}
-        data = settings.get("data") or {}
+        data = await self._settings()
         return lending_breakdown.explained(node, pods.items, metric, data, self._clock)
 
     async def page(
@@ -296,6 +295,17 @@ class Sources:
             return None
         self.noted.append(stories.Source(name, True))
         return answer
+
+
+async def _pages(kube: clients.Client, selection: clients.Selection) -> AsyncIterator[bytes]:
+    query = {"limit": str(clients.PAGE)}
+    while True:
+        page = await kube.page(selection, query)
+        yield page
+        following = wire.page(page)[0].metadata.continue_
+        if not following:
+            return
+        query["continue"] = following
 
 
 def _page(text: bytes | str) -> dict[str, Any]:

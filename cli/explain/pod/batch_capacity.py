@@ -1,13 +1,16 @@
 """Where batch work would fit: what nodes publish for it, less what they have lent already."""
 
 import dataclasses
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from api import names
 from api.koordinator.metadata import qos
 from api.kubernetes import core
 from domain import wording
+from domain.lending import colocation, normalization
 from domain.pods import resources
+from manager.cluster_settings import effective
 
 _LENT = ((names.CPU, names.BATCH_CPU), (names.MEMORY, names.BATCH_MEMORY))
 _BATCH = dict(_LENT)
@@ -21,7 +24,7 @@ class Offer:
     published: Mapping[str, int]
     lent: Mapping[str, int]
     capacity: Mapping[str, int]
-    """What the machine has in all, more than which it never lends; what is not in it is unknown."""
+    """What the machine has in all, in the cores that it lends; without what it may lend more of."""
 
     def left(self, native: str) -> int:
         """Return what is left of a resource."""
@@ -55,10 +58,13 @@ def held(pod: core.Pod) -> tuple[str, dict[str, int]] | None:
 
 
 def offers(
-    nodes: Iterable[core.Node], borrowed: Iterable[tuple[str, Mapping[str, int]]]
+    nodes: Iterable[core.Node],
+    borrowed: Iterable[tuple[str, Mapping[str, int]]],
+    settings: effective.ClusterSettings | None,
 ) -> list[Offer]:
-    """Return what every node has left."""
+    """Return what every node has left; without settings it is unknown how much they may lend."""
     lent: dict[str, dict[str, int]] = {}
+    usable = effective.usable(settings)
     for node, amounts in borrowed:
         lent[node] = resources.add(lent.get(node, {}), amounts)
     return [
@@ -66,14 +72,33 @@ def offers(
             node.metadata.name,
             {native: resources.node_allocatable(node).get(batch, 0) for native, batch in _LENT},
             lent.get(node.metadata.name, {}),
-            {
-                native: amount
-                for native, amount in resources.amounts(node.status.capacity).items()
-                if native in _BATCH
-            },
+            {} if usable is None else _capacity(node, usable),
         )
         for node in nodes
     ]
+
+
+def _capacity(node: core.Node, settings: effective.ClusterSettings) -> dict[str, int]:
+    notes = node.metadata.annotations
+    rules = settings.rules(node.metadata.labels, notes)
+    found = resources.amounts(node.status.capacity)
+    faster = normalization.ratio_of(notes.get(names.ANNOTATION_CPU_NORMALIZATION, ""))
+    return {
+        native: math.ceil(found[native] * ratio)
+        for native, rule, ratio in (
+            (names.CPU, rules.cpu, faster),
+            (names.MEMORY, rules.memory, 1.0),
+        )
+        if native in found and _is_bounded(rule)
+    }
+
+
+def _is_bounded(rule: colocation.Rule) -> bool:
+    """Whether a node lends no more than it has."""
+    if rule.cap_percent is not None and rule.cap_percent <= 100:
+        return True
+    is_share = rule.policy is not colocation.Policy.OVERCOMMIT_RATIO
+    return is_share and rule.reclaim_percent <= 100
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -1,11 +1,14 @@
 """How far a batch pod is from fitting anywhere, and what would help."""
 
+import json
+
 import msgspec
 import pytest
 
 from api import names
 from api.kubernetes import core
 from cli.explain.pod import batch_capacity
+from manager.cluster_settings import plan
 from tests import builders
 
 GI = 1 << 30
@@ -35,8 +38,49 @@ def test_what_is_asked_and_held_comes_from_pods():
     assert batch_capacity.held(online) is None
     raw = builders.a_node("a", cpu="64", memory="256Gi", extra={names.BATCH_CPU: "16k"})
     node = msgspec.convert(raw, core.Node)
-    (found,) = batch_capacity.offers([node], [("a", ASKED), ("a", {"cpu": 2000})])
+    taken = [("a", ASKED), ("a", {"cpu": 2000})]
+    (found,) = batch_capacity.offers([node], taken, settings({}))
     assert found == offer("a", 16_000, 0, 12_000, 20 * GI)
+
+
+def settings(colocation):
+    """Return the settings of a cluster with these values under colocation-config."""
+    data = {"colocation-config": json.dumps(colocation)}
+    return plan.read(None, data).settings
+
+
+RATIO = {"cpuCalculatePolicy": "overcommitRatio", "overcommitPercent": 200}
+
+
+@pytest.mark.parametrize(
+    ("given", "notes", "capacity"),
+    [
+        pytest.param(settings({}), {}, CAPACITY, id="by default"),
+        pytest.param(None, {}, {}, id="settings that were not read"),
+        pytest.param(plan.read(None, {"colocation-config": "{"}).settings, {}, {}, id="no JSON"),
+        pytest.param(settings(RATIO), {}, {"memory": 256 * GI}, id="cpu by a ratio"),
+        pytest.param(
+            settings({**RATIO, "batchCPUThresholdPercent": 90}), {}, CAPACITY, id="with a bound"
+        ),
+        pytest.param(
+            settings({"memoryReclaimThresholdPercent": 120}),
+            {},
+            {"cpu": 64_000},
+            id="more than all",
+        ),
+        pytest.param(
+            settings({}),
+            {names.ANNOTATION_CPU_NORMALIZATION: "1.50"},
+            {"cpu": 96_000, "memory": 256 * GI},
+            id="a faster node",
+        ),
+    ],
+)
+def test_a_node_lends_no_more_than_it_has_unless_settings_let_it(given, notes, capacity):
+    raw = builders.a_node("a", cpu="64", memory="256Gi")
+    raw["metadata"].setdefault("annotations", {}).update(notes)
+    (found,) = batch_capacity.offers([msgspec.convert(raw, core.Node)], [], given)
+    assert found.capacity == capacity
 
 
 @pytest.mark.parametrize(
