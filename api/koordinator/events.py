@@ -87,7 +87,9 @@ _OTHERS: Final[Mapping[event_reasons.Reason, event_reasons.Event]] = {
         "No node was refused to the pod, so there is nothing to explain.",
     ),
     "PodPlaced": event_reasons.Event("extender", "ScheduleExplanation", "The pod has a node."),
-    "PodUnknown": event_reasons.Event("extender", "ScheduleExplanation", "There is no such pod."),
+    "PodUnknown": event_reasons.Event(
+        "extender", "ScheduleExplanation", "There is no such pod, or it has ended."
+    ),
     "Preempted": event_reasons.Event(
         "extender", "Pod", "The pod is evicted for a pod of higher priority."
     ),

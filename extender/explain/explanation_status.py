@@ -208,8 +208,8 @@ REFUSED: Final[Answer] = Answer(CURRENT, False, "QuestionRefused", FOREIGN)
 
 
 def unknown(pod: str) -> Answer:
-    """Return that there is no pod; an answer from before stays."""
-    return Answer(CURRENT, False, "PodUnknown", f"there is no pod {pod} now")
+    """Return that there is no pod that waits or runs; why it waited before stays."""
+    return Answer(CURRENT, False, "PodUnknown", f"there is no pod {pod} now, or it has ended")
 
 
 def unjudged(pod: str) -> Answer:

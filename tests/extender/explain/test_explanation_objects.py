@@ -133,6 +133,16 @@ async def test_an_answer_about_a_pod_that_had_a_place_is_corrected(beside):
     assert not beside.explanation("why")["status"]["schedulable"]
 
 
+async def test_of_a_pod_that_has_ended_it_is_not_said_that_there_is_none(beside):
+    beside.server.put("scheduleexplanations", question("why", "default", "default/p"))
+    beside.server.put("pods", beside.make.pod("p", node="n1"))
+    await beside.until(lambda: beside.current("why") == ("True", "PodPlaced"))
+    beside.server.put("pods", beside.make.pod("p", node="n1", phase="Succeeded"))
+    await beside.until(lambda: beside.current("why") == ("False", "PodUnknown"))
+    (told,) = beside.explanation("why")["status"]["conditions"]
+    assert told["message"] == "there is no pod default/p now, or it has ended"
+
+
 @pytest.mark.parametrize("made_here", [False, True], ids=["of a person", "made here"])
 async def test_an_answer_about_a_pod_that_came_anew_elsewhere_is_corrected(beside, made_here):
     labels = {names.LABEL_CREATED_BY: explanation_status.MAKER} if made_here else {}
