@@ -291,11 +291,18 @@ class Drain:
             await self._clock.sleep(_LOOK_SECONDS)
 
     async def _tell_held(self, pods: Sequence[podinfo.Pod], seen: picture.Picture) -> None:
-        """Say of pods that terminate for too long what holds them, once of each."""
+        """Say of pods that terminate for too long what holds them, once of each.
+
+        The drain goes on where that cannot be read, and tries again as long as it does.
+        """
         new = [pod for pod in pods if pod.uid not in self._told]
         self._told |= {pod.uid for pod in new}
         for pod in new[:_MOST]:
-            raw = await self._read.raw_pod(pod.namespace, pod.name)
+            try:
+                raw = await self._read.raw_pod(pod.namespace, pod.name)
+            except errors.KubeError:
+                self._told.discard(pod.uid)
+                continue
             if raw is not None:
                 node = seen.nodes.get(pod.node)
                 terminal.say(departures.held(pod, raw, node, self._clock.now()))

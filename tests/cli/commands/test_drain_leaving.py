@@ -8,6 +8,7 @@ import pytest
 from api import names, resources
 from cli.commands import drain
 from cli.rebalancing import live_cluster
+from kube.client import errors
 from process.runtime import clock as clocks
 from process.runtime import supervise
 from tests.cli.rebalancing import idle_cluster
@@ -40,7 +41,23 @@ class Watched(live_cluster.LiveCluster):
         return super().picture()
 
 
-async def run(it, *words, clock=None, meanwhile=None, ttl=900.0):
+class Unreachable:
+    """A client that cannot read single pods."""
+
+    def __init__(self, kube):
+        self._kube, self.asked = kube, 0
+
+    def __getattr__(self, name):
+        return getattr(self._kube, name)
+
+    async def get(self, resource, *given):
+        if resource is not resources.PODS:
+            return await self._kube.get(resource, *given)
+        self.asked += 1
+        raise errors.Unreachable("no route to host")
+
+
+async def run(it, *words, clock=None, meanwhile=None, ttl=900.0, kube=None):
     """Drain n1, and do something once the command follows it."""
     parser = argparse.ArgumentParser()
     drain.add_arguments(parser)
@@ -53,7 +70,8 @@ async def run(it, *words, clock=None, meanwhile=None, ttl=900.0):
                 await live.follows.wait()
                 await meanwhile()
 
-        draining = drain.Drain(chosen, it.kube, clock or clocks.SystemClock(), live, tasks)
+        clock = clock or clocks.SystemClock()
+        draining = drain.Drain(chosen, kube or it.kube, clock, live, tasks)
         code, _ = await asyncio.gather(draining.run(ttl), end())
         return code
 
@@ -121,6 +139,21 @@ async def test_a_pod_that_terminates_for_ever_is_named_with_what_holds_it(it, ca
     assert first.startswith("default/web-0 is still terminating, its grace period ended ")
     assert first.endswith("it stays until its finalizers are removed, example.com/backup")
     assert second.endswith("it has no finalizers, the kubelet of node n1 has not ended it")
+
+
+async def test_a_drain_goes_on_where_it_cannot_read_what_holds_a_pod(it, capsys):
+    await leave(it, "web-0", finalizers=["example.com/backup"])
+    await gone(it, "web-1")
+
+    async def released():
+        body = {"metadata": {"finalizers": None}}
+        await it.kube.patch(resources.PODS, "web-0", body, namespace="default")
+        await gone(it, "web-0")
+
+    kube = Unreachable(it.kube)
+    assert await run(it, "--yes", clock=Ahead(), meanwhile=released, kube=kube) == 0
+    assert kube.asked > 1, "until it can be read"
+    assert "is still terminating" not in capsys.readouterr().out
 
 
 async def test_what_holds_a_pod_for_too_long_is_said_once_while_it_is_waited_for(it, capsys):
