@@ -155,10 +155,9 @@ class Observed(msgspec.Struct, frozen=True, gc=False):
     group: Group | None = None
 
     @property
-    def was_complete(self) -> bool:
-        """Whether something says that it has had its minimum once."""
-        had = self.group is not None and self.group.had_quorum
-        return had or any(one.gathered and one.living for one in self.members)
+    def had_quorum(self) -> bool:
+        """Whether its PodGroup says that it has had its minimum."""
+        return self.group is not None and self.group.had_quorum
 
 
 class _Named(meta.Object):

@@ -168,12 +168,10 @@ def _judged(
     whole = any(plan and 0 < looked.minimum <= count for plan, count in told.items())
     if whole and not waits:
         return _lost(looked, now)
-    if memory is None:
-        lost_at, hints = None, observed.was_complete
-    else:
-        # A gang that is not strict may rest in part without ever having been complete.
-        may_rest = waits and observed.gang.mode is not declaration.Mode.STRICT
-        lost_at, hints = memory.lost_at, bool(told) and not may_rest
+    # A gang that is not strict may rest in part without ever having been complete.
+    may_rest = waits and observed.gang.mode is not declaration.Mode.STRICT
+    hints = (memory is None and observed.had_quorum) or (bool(told) and not may_rest)
+    lost_at = None if memory is None else memory.lost_at
     if lost_at is None and not (hints and looked.minimum):
         return looked
     arrived = sum(told.values())

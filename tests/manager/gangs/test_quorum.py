@@ -154,6 +154,23 @@ def test_a_part_of_a_gang_that_need_not_start_as_a_whole_is_no_loss() -> None:
     assert memory.lost(2.0 + quorum.GRACE_SECONDS)
 
 
+@pytest.mark.parametrize(
+    ("phase", "lost"), [(None, False), ("Scheduling", False), ("Running", True)]
+)
+def test_a_new_manager_takes_a_part_of_such_a_gang_for_no_loss(phase, lost) -> None:
+    """Unless the status of its PodGroup says that it was complete."""
+    notes = {"min": LEAST, "mode": "NonStrict", "group": phase is not None}
+    pods = [ganged.bound(name, "one", **notes) for name in ("a", "b")]
+    seen = [*pods, ganged.pod("waits", **notes)]
+    if phase is not None:
+        seen.append(ganged.group(least=LEAST, status={"phase": phase}, notes={"mode": "NonStrict"}))
+    memory = None
+    for now in (0.0, 1.0, 99.0):
+        memory = quorum.followed(memory, ganged.observed(*seen), now)
+    assert memory is not None
+    assert memory.lost(1e9) is lost
+
+
 def test_a_gang_that_came_anew_between_two_looks_has_no_losses_of_the_time_before() -> None:
     memory = quorum.followed(None, ganged.observed(*placed("one", *WHOLE)), 0.0)
     memory = quorum.followed(memory, ganged.observed(*placed("one", UP, UP, FAILED)), 1.0)
