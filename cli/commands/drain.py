@@ -149,7 +149,7 @@ class Drain:
         self._known: dict[str, objects.Job] = {}
         """The jobs of this drain, and those that moved a pod of the node before it."""
         self._past: set[str] = set()
-        """The names of jobs of earlier drains that have failed."""
+        """The names of jobs that have ended before."""
         self._departing: set[str] = set()
         """The uids of pods that were leaving already."""
         self._told: set[str] = set()
@@ -189,7 +189,7 @@ class Drain:
         options = drain_plan.Options(arguments, gangs=self._chosen.gangs)
         plan = drain_plan.plan(seen, self._node, fork.targets(seen), options)
         self._known = drain_progress.moving(plan, seen.jobs)
-        self._past = {job.name for job in seen.jobs.values() if _has_failed(job)}
+        self._past = {job.name for job in seen.jobs.values() if not job.is_open}
         self._departing = {line.pod.uid for line in plan.of(drain_plan.Fate.IS_LEAVING)}
         return plan
 
@@ -348,7 +348,3 @@ class Drain:
         except (errors.Conflict, errors.NotFound):
             return False
         return True
-
-
-def _has_failed(job: objects.Job) -> bool:
-    return not job.is_open and job.phase != conditions.SUCCEEDED

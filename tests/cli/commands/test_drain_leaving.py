@@ -198,3 +198,17 @@ async def test_what_failed_in_an_earlier_drain_is_not_held_against_this_one(it, 
     assert capsys.readouterr().out.splitlines()[-1] == (
         "[########################] 1 of 1 pod has moved"
     )
+
+
+async def test_what_an_earlier_drain_has_moved_does_not_count(it, capsys):
+    """Its jobs may stay for hours, for limits per time."""
+    await it.lease(drain.LEASE)
+    assert await run(it, "--yes", meanwhile=lambda: it.ended("Succeeded")) == 0
+    await gone(it, "web-0", "web-1")
+    owner = await it.kube.get(resources.REPLICA_SETS, "web", "default")
+    await it.pod("web-2", "n1", {"name": "web", "uid": owner["metadata"]["uid"]})
+    capsys.readouterr()
+    assert await run(it, "--yes", meanwhile=lambda: it.ended("Succeeded", among=3)) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        "[########################] 1 of 1 pods have moved"
+    )
