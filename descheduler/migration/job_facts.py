@@ -51,15 +51,17 @@ class JobFacts:
         members = []
         for member in given.group:
             job = await self._read.job(member.job.name)
-            if job is None or not await self._has_place(job):
+            if job is None:
                 continue
-            members.append(facts.Member(job, member.pod))
+            found = facts.Member(job, member.pod)
+            if gang_barrier.is_on_its_way(found) or await self._has_place(job):
+                members.append(found)
         return dataclasses.replace(given, group=tuple(members))
 
     async def _has_place(self, job: objects.Job) -> bool:
         """Whether the Reservation of a job may still be used, where one is still to be used."""
         named = reserving.reference(job)
-        if named is None or not job.is_open or facts.has_begun(job):
+        if named is None or not job.is_open:
             return True
         held = await self._read.reservation(named.name)
         return held is not None and reserving.may_be_used(job, held)

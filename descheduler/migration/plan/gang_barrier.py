@@ -54,15 +54,15 @@ def moves(given: facts.Facts) -> bool:
 
     A job whose eviction was only refused moves nothing, whether it has ended or tries again.
     """
-    return any(
-        _is_under_way(one.job) or facts.may_have_left(one.job, one.pod) for one in given.group
-    )
+    return any(map(is_on_its_way, given.group))
 
 
-def _is_under_way(job: objects.Job) -> bool:
-    """Whether an eviction has been announced that is neither accepted nor refused yet."""
+def is_on_its_way(member: facts.Member) -> bool:
+    """Whether a pod has begun to leave, or its eviction is being tried at this moment."""
+    job = member.job
     told = conditions.state(job.status, conditions.EVICTION)
-    return job.is_open and told is not None and told.reason != conditions.FAILED_EVICT
+    is_tried = job.is_open and told is not None and told.reason != conditions.FAILED_EVICT
+    return is_tried or facts.may_have_left(job, member.pod)
 
 
 def _is_ready(job: objects.Job, rules: facts.Rules) -> bool:

@@ -123,6 +123,29 @@ def test_a_group_does_not_begin_to_move_after_one_of_it_was(disturb):
     assert world.eviction("a") == ""
 
 
+@pytest.mark.parametrize(
+    ("disturb", "begins"),
+    [
+        (lambda world: world.abort("a"), False),
+        (lambda world: world.place(world.held("a"), "Succeeded"), False),
+        (lambda world: world.api._delete(KEPT, world.held("a")), False),
+        (lambda world: None, True),
+    ],
+    ids=["aborted", "place taken", "place gone", "nothing"],
+)
+def test_nor_after_an_eviction_was_refused(disturb, begins):
+    world = World(**TOGETHER)
+    world.scheduled("a")
+    world.scheduled("b")
+    world.api.refuses_evictions = True
+    while world.eviction("a") != "FailedEvict":
+        world.process.reconcile("a")
+        world.process.deliver()
+    disturb(world)
+    world.process.reconcile("b")
+    assert world.eviction("b") == ("EvictionBegun" if begins else "")
+
+
 def test_a_group_begins_to_move_otherwise():
     world = World(**TOGETHER)
     world.scheduled("a")
