@@ -210,5 +210,5 @@ async def test_what_an_earlier_drain_has_moved_does_not_count(it, capsys):
     capsys.readouterr()
     assert await run(it, "--yes", meanwhile=lambda: it.ended("Succeeded", among=3)) == 0
     assert capsys.readouterr().out.splitlines()[-1] == (
-        "[########################] 1 of 1 pods have moved"
+        "[########################] 1 of 1 pod has moved"
     )
