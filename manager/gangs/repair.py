@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from domain.gangs import declaration, status
+from kube.controllers import controller
 from manager.gangs import gang_book, gang_events, objects, quorum, restart_plan, restarts
 from manager.reconcile import actions, apply
 from process.configuration import switches
@@ -16,8 +17,8 @@ logger = logging.getLogger(__name__)
 SWITCH: Final = "gang-repair"
 """Its key among the live switches."""
 
-Note = Callable[[objects.Observed], Awaitable[object]]
-"""Writes down on the PodGroup of a gang that it is restarted."""
+Note = Callable[[objects.Observed], Awaitable[controller.Outcome]]
+"""Writes down on the PodGroup of a gang that it is restarted; says when to try again."""
 
 
 class Repairs:
@@ -76,7 +77,7 @@ class Repairs:
         if not self._live.asks:
             return None
         if self._restarts.is_under_way(gang_id):
-            return await self._go_on(writer, observed) if self._live.enforces else None
+            return await self._go_on(writer, observed, note) if self._live.enforces else None
         if observed.gang.repair is not declaration.Repair.RESTART:
             return None
         found = self._decided(observed, memory)
@@ -122,20 +123,37 @@ class Repairs:
             return None  # Another replica leads by now.
         logger.info("gang is restarted gang=%s pods=%d", observed.gang.id, len(found.pods))
         self._restarts.start(observed.gang.id, found)
-        # What limits restarts is written before anything is evicted.
-        for one in map(self._book.observed, found.gangs):
-            if one is not None:
-                await note(one)
-        told = gang_events.restarted(observed, found)
-        await writer.carry_out(actions.Plan("says that it restarts", told))
-        return await self._go_on(writer, observed)
+        return await self._go_on(writer, observed, note)
 
-    async def _go_on(self, writer: apply.Writer, observed: objects.Observed) -> float | None:
+    async def _go_on(
+        self, writer: apply.Writer, observed: objects.Observed, note: Note
+    ) -> float | None:
+        """Evict the pods, once it is noted that all of them start anew.
+
+        The note limits restarts, and without it the first new pods are placed on their own.
+        """
+        found = self._restarts.unnoted(observed.gang.id)
+        if found is not None:
+            again = await self._noted(found, note)
+            if again is not None:
+                return again
+            told = gang_events.restarted(observed, found)
+            await writer.carry_out(actions.Plan("says that it restarts", told))
+            if not self._restarts.noted(observed.gang.id):
+                return None  # Another replica leads by now.
         progress = await self._restarts.go_on(writer, observed.gang.id)
         if progress.kept:
             told = gang_events.incomplete(observed, progress.kept)
             await writer.carry_out(actions.Plan("says that pods were kept", told))
         return progress.again_in
+
+    async def _noted(self, found: restart_plan.Restart, note: Note) -> float | None:
+        """Note a restart on every PodGroup; return after how long to try again, None when done."""
+        for one in map(self._book.observed, found.gangs):
+            outcome = None if one is None else await note(one)
+            if outcome is not None and outcome.requeue_after is not None:
+                return outcome.requeue_after
+        return None
 
     async def _explain(
         self, writer: apply.Writer, observed: objects.Observed, memory: quorum.Memory, why: str

@@ -35,9 +35,12 @@ class Progress(NamedTuple):
 class _UnderWay:
     """A restart of which some pods have still to leave."""
 
+    restart: restart_plan.Restart
     started: float
     left: dict[str, objects.GangPod]
     """By uid."""
+    noted: bool = False
+    """Whether the PodGroups say that their pods start anew."""
 
 
 class Restarts:
@@ -81,13 +84,26 @@ class Restarts:
         return ""
 
     def start(self, gang_id: str, restart: restart_plan.Restart) -> None:
-        """Begin to restart a gang; its pods leave with `go_on`."""
+        """Begin to restart a gang; once that is noted, its pods leave with `go_on`."""
         now = self._clock.now()
         self._forget(now)
         self._last |= dict.fromkeys(restart.gangs, now)
         left = {pod.uid: pod for pod in restart.pods}
-        self._under_way[gang_id] = _UnderWay(self._clock.monotonic(), left)
+        self._under_way[gang_id] = _UnderWay(restart, self._clock.monotonic(), left)
         self.results.labels("restarted").inc()
+
+    def unnoted(self, gang_id: str) -> restart_plan.Restart | None:
+        """Return the restart that is under way and not noted yet."""
+        under_way = self._under_way.get(gang_id)
+        return None if under_way is None or under_way.noted else under_way.restart
+
+    def noted(self, gang_id: str) -> bool:
+        """Remember that the restart is noted; return whether it is still under way."""
+        under_way = self._under_way.get(gang_id)
+        if under_way is None:
+            return False
+        under_way.noted = True
+        return True
 
     async def go_on(self, writer: apply.Writer, gang_id: str) -> Progress:
         """Evict what is left of a restart; what a budget keeps is tried again for a while."""

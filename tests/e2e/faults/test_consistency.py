@@ -102,7 +102,7 @@ async def test_a_watch_that_is_behind_answers_with_an_error_until_it_has_caught_
         status, text = await it.process.page(f"/debug/picture?node={stage.nodes[0]}")
         assert (status, "theirs" in text) == (200, True)
         checks = "koord_extender_consistency_check_seconds_count"
-        assert await it.process.figure(checks, outcome="behind") > 0
+        assert await it.process.measured(checks, outcome="behind") > 0
 
 
 async def test_without_a_pod_of_its_own_an_extender_waits_for_a_bookmark(stage):

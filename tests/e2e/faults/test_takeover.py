@@ -45,7 +45,7 @@ async def test_the_leading_pair_dies_in_the_middle_of_its_binds(stage):
     await stage.create("done-0", "done-1", *unsent, *unheard)
     await stage.all_bound("done-0", "done-1", *unheard)
     await holding.complete(PATIENCE)
-    assert await new.extender.figure("koord_extender_verb_seconds_count") == 0
+    assert await new.extender.measured("koord_extender_verb_seconds_count") == 0
     asked = len(new.uplink.calls)
     await old.kill()
     holding.lose()

@@ -8,6 +8,7 @@ from simulator import faults
 from tests.manager.gangs import ganged, test_controller
 
 GANG = "default/g"
+GROUPS = "podgroups.scheduling.sigs.k8s.io"
 
 
 class Writer:
@@ -69,3 +70,24 @@ async def test_a_restart_that_another_term_began_is_not_carried_on(world) -> Non
         assert await gangs.until(lambda: running.leadership.leading)
         await gangs.seconds(20)
         assert gangs.leaving() == []
+
+
+async def test_nothing_is_evicted_before_the_restart_is_noted(world) -> None:
+    """Who places new pods knows only by the PodGroup that they start together."""
+    gangs = test_controller.Gangs(world)
+    await gangs.group(least=2, notes=test_controller.RESTART)
+    await gangs.pods(2, group=True)
+    await gangs.grow_old()
+    async with world.manager(**test_controller.ONLY):
+        await gangs.seconds(2)
+        await gangs.delete("g-1")
+        # As if somebody else changed the PodGroup each time.
+        refused = faults.Rule(faults.Refuse(409), "patch", GROUPS)
+        world.faults.add(refused)
+        await gangs.seconds(30)
+        assert refused.met
+        assert gangs.leaving() == []
+        world.faults.clear()
+        assert await gangs.until(lambda: gangs.leaving() == ["default/g-0"])
+        assert gangs.condition("Restarted")
+        assert await gangs.told_of("g", "GangRestarted")

@@ -22,8 +22,12 @@ def process(tmp_path):
 
 
 @contextlib.asynccontextmanager
-async def serving(process, status, text):
+async def serving(process, *answers):
+    """Answer with these statuses and texts one after the other, and with the last one for good."""
+    answers = [*answers]
+
     async def metrics(_request):
+        status, text = answers.pop(0) if len(answers) > 1 else answers[0]
         return web.Response(status=status, text=text)
 
     app = web.Application()
@@ -38,7 +42,7 @@ async def serving(process, status, text):
 
 
 async def test_a_figure_is_summed_over_the_labels_that_are_not_given(process):
-    async with serving(process, 200, METRICS):
+    async with serving(process, (200, METRICS)):
         assert await process.figure("koord_lease_leading") == 1
         assert await process.figure("koord_rounds_total") == 6
         assert await process.figure("koord_rounds_total", result="planned") == 5
@@ -47,5 +51,10 @@ async def test_a_figure_is_summed_over_the_labels_that_are_not_given(process):
 
 async def test_who_does_not_answer_has_no_figure(process):
     assert math.isnan(await process.figure("koord_lease_leading"))
-    async with serving(process, 500, ""):
+    async with serving(process, (500, "")):
         assert math.isnan(await process.figure("koord_lease_leading"))
+
+
+async def test_who_is_too_busy_at_first_is_measured_later(process):
+    async with serving(process, (503, ""), (503, ""), (200, METRICS)):
+        assert await process.measured("koord_rounds_total", result="planned") == 5

@@ -54,8 +54,8 @@ class Ganging:
 
         await raw.eventually(there, timeout)
 
-    async def says(self, name, count, reason):
-        """Wait until so many members say why they wait; returns the messages."""
+    async def says(self, name, count, reason, sentence):
+        """Wait until so many members say why they wait."""
 
         async def said():
             found = [
@@ -64,9 +64,9 @@ class Ganging:
                 for one in pod["status"].get("conditions", ())
                 if one["type"] == names.CONDITION_GANG and one["reason"] == reason
             ]
-            return found if len(found) == count else None
+            return len(found) == count and all(sentence in message for message in found)
 
-        return await raw.eventually(said, 60.0)
+        await raw.eventually(said, 60.0)
 
     async def remove(self, name):
         for pod in await self.pods(name):

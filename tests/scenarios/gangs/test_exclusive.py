@@ -21,8 +21,7 @@ async def test_exactly_one_of_two_gangs_runs_and_then_the_other(ganging):
 
     counts = await raw.eventually(one_runs, 60.0)
     first, other = ("a", "b") if counts[0] == COUNT else ("b", "a")
-    said = await ganging.says(other, COUNT, "InsufficientRoom")
-    assert "there is room for 4 of 12 members" in said[0]
+    await ganging.says(other, COUNT, "InsufficientRoom", "there is room for 4 of 12 members")
     assert await ganging.bound(other) == 0
     await ganging.remove(first)
     await ganging.all_bound(other, COUNT)
