@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.deploy import promql
+from tests.deploy.monitoring import promql
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from deploy.site import code_metrics
 from kube.client import client as clients
 from process.runtime import clock as clocks
 from simulator.kubelet import kubelet
-from tests.deploy import promql
+from tests.deploy.monitoring import promql
 from tests.planes import raw
 from tests.planes.install import chart
 
