@@ -90,6 +90,13 @@ async def gone(it, *pods):
         await it.kube.delete(resources.PODS, name, "default", grace_seconds=0)
 
 
+async def released(it, name):
+    """What holds a pod lets go of it, and it ends."""
+    body = {"metadata": {"finalizers": None}}
+    await it.kube.patch(resources.PODS, name, body, namespace="default")
+    await gone(it, name)
+
+
 async def test_a_preview_says_which_pods_are_leaving_already(it, capsys):
     await leave(it, "web-1")
     assert await run(it, "--dry-run") == 0
@@ -145,13 +152,8 @@ async def test_a_drain_goes_on_where_it_cannot_read_what_holds_a_pod(it, capsys)
     await leave(it, "web-0", finalizers=["example.com/backup"])
     await gone(it, "web-1")
 
-    async def released():
-        body = {"metadata": {"finalizers": None}}
-        await it.kube.patch(resources.PODS, "web-0", body, namespace="default")
-        await gone(it, "web-0")
-
     kube = Unreachable(it.kube)
-    assert await run(it, "--yes", clock=Ahead(), meanwhile=released, kube=kube) == 0
+    assert await run(it, "--yes", clock=Ahead(), meanwhile=lambda: released(it, "web-0"), kube=kube) == 0
     assert kube.asked > 1, "until it can be read"
     assert "is still terminating" not in capsys.readouterr().out
 
@@ -160,12 +162,7 @@ async def test_what_holds_a_pod_for_too_long_is_said_once_while_it_is_waited_for
     await leave(it, "web-0", finalizers=["example.com/backup"])
     await gone(it, "web-1")
 
-    async def released():
-        body = {"metadata": {"finalizers": None}}
-        await it.kube.patch(resources.PODS, "web-0", body, namespace="default")
-        await gone(it, "web-0")
-
-    assert await run(it, "--yes", clock=Ahead(), meanwhile=released) == 0
+    assert await run(it, "--yes", clock=Ahead(), meanwhile=lambda: released(it, "web-0")) == 0
     assert capsys.readouterr().out.count("its finalizers are removed, example.com/backup") == 1
 
 
