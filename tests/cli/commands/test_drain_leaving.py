@@ -152,8 +152,8 @@ async def test_a_drain_goes_on_where_it_cannot_read_what_holds_a_pod(it, capsys)
     await leave(it, "web-0", finalizers=["example.com/backup"])
     await gone(it, "web-1")
 
-    kube = Unreachable(it.kube)
-    assert await run(it, "--yes", clock=Ahead(), meanwhile=lambda: released(it, "web-0"), kube=kube) == 0
+    kube, end = Unreachable(it.kube), lambda: released(it, "web-0")
+    assert await run(it, "--yes", clock=Ahead(), meanwhile=end, kube=kube) == 0
     assert kube.asked > 1, "until it can be read"
     assert "is still terminating" not in capsys.readouterr().out
 
